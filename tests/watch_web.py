@@ -139,6 +139,7 @@ def watched(
     rate: int | None = None,
     once: bool = False,
     jump: Callable[[float], float] = lambda _now: 0.0,
+    audit_days: float = 7.0,
     report: Report = lambda _watch, _outcome, _finding: None,
 ) -> tuple[Ending, Watch | None]:
     """Watch a survey until a time of the fake clock; return how it ended, and its last state."""
@@ -163,7 +164,7 @@ def watched(
                 await web.time.wait(event, min(end, max(until, web.time.now)))
 
             connection = Connection(web, None, None, wait, 0.0)
-            options = WatchOptions(rate, once)
+            options = WatchOptions(rate, once, audit_days)
             return await watch(folder, chosen, options, connection=connection, clocks=clocks, report=see)
 
         ending = asyncio.run(work())

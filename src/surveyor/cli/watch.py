@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from surveyor.cli.output import Output
     from surveyor.config import Settings
     from surveyor.crawler.revisit_plan import Finding
-    from surveyor.crawler.watching import Watch
+    from surveyor.crawler.watching import Watch, WatchOptions
     from surveyor.outcome import Outcome
     from surveyor.store.directory import SurveyFolder
     from surveyor.survey.watch import WatchResult
@@ -52,8 +52,15 @@ class Found(NamedTuple):
     "at least 10 and at most 1,000 a day per host]",
 )
 @options.flag("--once", "Fetch what is due now, and end: for cron.")
+@click.option(
+    "--audit-days",
+    type=click.FloatRange(0.0),
+    default=7.0,
+    metavar="X",
+    help="Download an unchanged page again, to check its validator, at most once in X days.",
+)
 @settings.some_options(*SETTINGS)
-def command(output: Output, *, survey: str, rate: str | None, once: bool, **given: Any) -> int:
+def command(output: Output, *, survey: str, rate: str | None, once: bool, audit_days: float, **given: Any) -> int:
     """Re-visit the pages of SURVEY when they are due, so that it stays fresh, until it is stopped.
 
     The schedule learns how often each page changes, and maximises the share of importance that is fresh. Requests are
@@ -64,6 +71,7 @@ def command(output: Output, *, survey: str, rate: str | None, once: bool, **give
     from surveyor.config import load
     from surveyor.crawler.request_budget import parse_rate
     from surveyor.crawler.start import allow_named_hosts
+    from surveyor.crawler.watching import WatchOptions
     from surveyor.survey.watch import open_to_watch
 
     per_day = None if rate is None else parse_rate(rate)
@@ -73,21 +81,19 @@ def command(output: Output, *, survey: str, rate: str | None, once: bool, **give
     folder, chosen = open_to_watch(Path(survey), chosen, origins)
     output.warn(*folder.notices)
     with folder:
-        return _watch(output, folder, chosen, per_day, once=once, origins=origins)
+        return _watch(output, folder, chosen, WatchOptions(per_day, once, audit_days), origins)
 
 
 def _watch(
     output: Output,
     folder: SurveyFolder,
     chosen: Settings,
-    rate: int | None,
-    *,
-    once: bool,
+    asked: WatchOptions,
     origins: Mapping[str, str],
 ) -> int:
     """Run the watch with its display, and report what it found."""
     from surveyor.cli.watch_display import WatchDisplay
-    from surveyor.crawler.watching import WatchOptions, watch
+    from surveyor.crawler.watching import watch
     from surveyor.survey.watch import Meter
 
     settings.report_settings(output, chosen, origins)
@@ -109,9 +115,8 @@ def _watch(
         display(run)
 
     meter, caught = Meter(report), list[int]()
-    work = WatchOptions(rate, once)
     try:
-        ending, code = interrupts.run(lambda: watch(folder, chosen, work, report=meter), caught)
+        ending, code = interrupts.run(lambda: watch(folder, chosen, asked, report=meter), caught)
     finally:
         display.clear()
     result = meter.result(ending or "interrupted")

@@ -135,11 +135,6 @@ class Frontier:
         return batch
 
     @property
-    def queues(self) -> SingleQueue | HostQueues:
-        """The queues."""
-        return self._queues
-
-    @property
     def leased(self) -> IdArray:
         """Pages that are in progress or will be retried."""
         return np.fromiter(self._taken, np.int32, len(self._taken))

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 DAY = 86_400.0
 FIRST_RECHECK, LAST_RECHECK = DAY, 30 * DAY  # seconds; doubled by each failure
 RECHECK_SHARE = 0.1  # of the requests
-REPLAN = 3600.0  # seconds between two updates of rates and importance
+REPLAN_LEAST, REPLAN_MOST = 10.0, 6 * 3600.0  # seconds between two updates of rates and importance
+REPLAN_SHARE = 0.25  # of the time in which the budget allows one visit per page
 Finding = Literal["", "new", "changed", "gone", "moved", "back"]  # "": nothing changed
 
 
@@ -110,7 +111,8 @@ class RevisitPlan:
         if now < self._next_plan:
             return False
         self.schedule.plan(now, self._ledger.importance())
-        self._next_plan = now + REPLAN
+        span = REPLAN_SHARE * self._ledger.known / self.schedule.rate
+        self._next_plan = now + min(max(span, REPLAN_LEAST), REPLAN_MOST)
         return True
 
     def release(self, frontier: Frontier, pages: Iterable[int]) -> None:
@@ -140,7 +142,7 @@ class RevisitPlan:
     def next_at(self, now: float) -> float:
         """Return when the next page becomes due or the plan is updated, after `now`."""
         ahead = [self.schedule.next_due(), float(self._pages.recheck.min(initial=np.inf)), self._next_plan]
-        return min((at for at in ahead if at > now), default=now + REPLAN)
+        return min((at for at in ahead if at > now), default=now + REPLAN_MOST)
 
     @property
     def waiting(self) -> int:

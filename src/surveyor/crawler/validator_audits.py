@@ -2,7 +2,7 @@
 
 A re-visit is conditional (ETag, Last-Modified), and a server that answers *not modified* sends no content. If that
 answer is wrong, the change is never seen. So every `EVERY`-th re-visit of a page is unconditional, unless the page was
-downloaded in the last `REST` seconds: that is an *audit*. Its cost is bounded, at most one visit in `EVERY`. Pages of
+downloaded in the last week: that is an *audit*. Its cost is bounded, at most one visit in `EVERY`. Pages of
 one host are audited at different visits, so that a host is not judged by the same moment of all of them.
 
 A host is found *lying*, and all of its pages are fetched unconditionally from then on, in two cases:
@@ -50,9 +50,9 @@ class Record:
 class ValidatorAudits:
     """Which re-visits are unconditional, and what audits found."""
 
-    def __init__(self, host_of: Callable[[int], str]) -> None:
-        """`host_of` returns the host of a page."""
-        self._host_of = host_of
+    def __init__(self, host_of: Callable[[int], str], *, rest: float = REST) -> None:
+        """`host_of` returns the host of a page; a page is audited `rest` seconds after its last download or later."""
+        self._host_of, self._rest = host_of, rest
         self.records: dict[str, Record] = {}
         self._visits: IntArray = np.zeros(0, np.int64)  # of each page
         self._full: FloatArray = np.zeros(0)  # time of the last download of each page
@@ -80,7 +80,7 @@ class ValidatorAudits:
         if not has_validator or self.is_lying(page):
             return True
         due = (self._visits[page] + PHASE * page) % EVERY == 0
-        if due and now - self._full[page] >= REST:
+        if due and now - self._full[page] >= self._rest:
             self.running.add(page)
             return True
         return False

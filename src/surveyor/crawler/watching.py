@@ -37,7 +37,7 @@ from surveyor.crawler.session import STOPPED, RunStore, create_hosts, finish_req
 from surveyor.crawler.sources.live import REAL, Connection, FetchOptions, LiveSource, PageLookup
 from surveyor.crawler.start import http_settings
 from surveyor.crawler.strategies.strategy import ReplayStrategy
-from surveyor.crawler.validator_audits import ValidatorAudits
+from surveyor.crawler.validator_audits import REST, ValidatorAudits
 from surveyor.errors import UsageError
 from surveyor.fetch.http import sent_by
 from surveyor.fetch.parser import Parser
@@ -83,6 +83,7 @@ class WatchOptions:
 
     rate: int | None = None  # requests per day; None: `default_rate`
     once: bool = False  # end when no page is due
+    audit_days: float = REST / DAY  # between two unneeded downloads of an unchanged page, at least
 
 
 @dataclass(slots=True)
@@ -93,6 +94,7 @@ class Watched:
     plan: RevisitPlan
     audits: ValidatorAudits
     frontier: Frontier
+    queues: HostQueues  # of the frontier
     found: Counter[str] = field(default_factory=Counter)  # findings of this process, by kind
     latest: Finding = ""  # of the last outcome
 
@@ -175,7 +177,8 @@ async def watch(
 
                 http = http_settings(settings)
                 client = await stack.enter_async_context(HttpClient(http, resolver=connection.resolver))
-            run = _begin(folder, settings, state, hosts, budget, started)
+            audits = _audits(state, options.audit_days)
+            run = _begin(folder, settings, state, hosts, budget, audits, started)
             if (ending := await _run_leg(run, settings, connection, clocks, client, report, cutoff)) is not None:
                 return ending
             cutoff = min(cutoff, clocks.wall()) if options.once else cutoff
@@ -212,8 +215,18 @@ def _budget(folder: SurveyFolder, state: Derived, options: WatchOptions, clocks:
     return budget
 
 
+def _audits(state: Derived, days: float) -> ValidatorAudits:
+    return ValidatorAudits(lambda page: host_of(state.urls[page]), rest=days * DAY)
+
+
 def _begin(
-    folder: SurveyFolder, settings: Settings, state: Derived, hosts: Hosts, budget: RequestBudget, started: float
+    folder: SurveyFolder,
+    settings: Settings,
+    state: Derived,
+    hosts: Hosts,
+    budget: RequestBudget,
+    audits: ValidatorAudits,
+    started: float,
 ) -> Watch:
     """Build the schedule, the audits and the queue of due pages from the journal."""
     crawl, urls, now = state.crawl, state.urls, hosts.clock()
@@ -221,9 +234,8 @@ def _begin(
     frontier = Frontier(crawl.ledger, any_status=True, queues=queues)
     schedule = Schedule(budget.rate, start=now)
     plan = RevisitPlan(schedule, crawl.ledger, fetches_new=not settings.budget)
-    audits = ValidatorAudits(lambda page: host_of(urls[page]))
     audits.restore(folder.journal.events("audit", "lying"))
-    watched = Watched(crawl, plan, audits, frontier)
+    watched = Watched(crawl, plan, audits, frontier, queues)
     plan.restore(_restored_visits(folder, audits), now)
     audits.restored()
     plan.replan(now)
@@ -276,9 +288,8 @@ async def _run_leg(
             parser=parser,
         )
         stack.push_async_callback(source.close)
-        queues = watched.frontier.queues
         watched.plan.release(watched.frontier, _retries(folder))
-        restore_waits(folder, queues, watched.frontier, source)
+        restore_waits(folder, watched.queues, watched.frontier, source)
         state.tally.watch = lambda outcome: report(run, outcome, watched.latest)
         report(run, None, "")
         stack.callback(asyncio.create_task(_tick(report, run)).cancel)
@@ -366,7 +377,7 @@ def _lookup(run: Watch) -> PageLookup:
         return None if watched.audits.is_full(page, run.now, has_validator=has_validator) else before
 
     def place_of(page: int) -> tuple[str, int]:
-        return state.urls[page], watched.frontier.queues.host(page)
+        return state.urls[page], watched.queues.host(page)
 
     return PageLookup(place_of, last_visit, partial(is_readable, state.crawl.ledger))
 

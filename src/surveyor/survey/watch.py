@@ -104,6 +104,7 @@ def watch(
     *,
     rate: str | int | None = None,
     once: bool = False,
+    audit_days: float = 7.0,
     report: Report = lambda _watch, _outcome, _finding: None,
     client: Client | None = None,
     resolver: Resolver | None = None,
@@ -113,12 +114,14 @@ def watch(
 
     `rate` is a number of requests per day, or a text such as "500/day" or "20/hour"; by default one per page and week,
     at least 10 a day and at most 1,000 a day per host. With `once` it ends when no page is due or the requests of the
-    day are used up; otherwise it runs until it is interrupted (Ctrl-C), and returns what it did. `report(watch,
-    outcome, finding)` is called for each visit; the finding is changed, new, gone, moved, back or "". The other options
-    are settings of the survey, such as delay or contact.
+    day are used up; otherwise it runs until it is interrupted (Ctrl-C), and returns what it did. An unchanged page is
+    downloaded again, to check its validator, at most once in `audit_days`.
+
+    `report(watch, outcome, finding)` is called for each visit; the finding is changed, new, gone, moved, back or "".
+    The other options are settings of the survey, such as delay or contact.
     """
     path = Path(survey)
-    chosen = from_arguments(options, ("rate", "once", "report", "client", "resolver"))
+    chosen = from_arguments(options, ("rate", "once", "audit_days", "report", "client", "resolver"))
     per_day = None if rate is None else parse_rate(rate)
     folder, settings = open_to_watch(path, chosen, dict.fromkeys(options, "argument"))
     for notice in folder.notices:
@@ -126,7 +129,7 @@ def watch(
     meter = Meter(report)
     with folder:
         connection = Connection(client, resolver)
-        work = run_watch(folder, settings, WatchOptions(per_day, once), connection=connection, report=meter)
+        work = run_watch(folder, settings, WatchOptions(per_day, once, audit_days), connection=connection, report=meter)
         ending = run_sync(work)
         result = meter.result(ending)
     if result is None:

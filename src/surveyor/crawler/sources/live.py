@@ -444,7 +444,7 @@ class LiveSource:
         self._why[page] = verdict.reason
         missing = verdict.kind == "gone"
         if missing:  # it is gone after two such responses, whatever came between; after one if it was not readable
-            is_known = page in self._missing or self._lookup.is_readable(page) is False
+            is_known = page in self._missing or self._was_unreadable(page)
             backoff = None if is_known else FIRST_BACKOFF
             self._missing.add(page)
         else:
@@ -459,6 +459,11 @@ class LiveSource:
         detail = {"page": page, "until": until, "tries": tries, "missing": known, "why": verdict.reason}
         results.events.append(Event("retry", now, detail))
         return Retry(page, until)
+
+    def _was_unreadable(self, page: int) -> bool:
+        """Return whether a page was requested before, and could not be read."""
+        readable = self._lookup.is_readable(page)
+        return readable is not None and not readable
 
     def _apply_retry_after(self, host: int, fetched: Fetched, results: FetchResults) -> None:
         """Apply a Retry-After to the host, whatever the response is otherwise."""
