@@ -78,6 +78,8 @@ VISIT = st.builds(
     TEXT,
     st.none() | PLACE,
     st.integers(0, 2**40),
+    st.binary(max_size=20),
+    TIME,
 ).filter(lambda visit: visit.kind != "redirected" or visit.target >= 0)
 
 
@@ -303,7 +305,7 @@ def test_an_older_version_is_rejected_and_left_unchanged(tmp_path: Path, *, writ
     path = tmp_path / "journal.sqlite"
     with closing(sqlite3.connect(path)) as raw:
         raw.executescript(VERSION_1)
-    with pytest.raises(SurveyError, match=r"older surveyor \(version 1; this one reads version 4\)") as caught:
+    with pytest.raises(SurveyError, match=r"older surveyor \(version 1; this one reads version 5\)") as caught:
         Journal.open(path, write=write)
     assert "--fresh" in caught.value.hint
     with closing(sqlite3.connect(path)) as raw:

@@ -23,7 +23,8 @@ with reason *deleted* and holds nothing else; pages never visited get such a row
 again. URLs are kept, as other pages link to them. `identity` changes, so no earlier checkpoint is used. Freed space is
 overwritten, and the digests of all commits are recomputed.
 
-A journal of another version is rejected (`OtherVersion`), damaged or not; version 4 is the first that was released.
+A journal of another version is rejected (`OtherVersion`), damaged or not; version 4 is the first that was
+released, version 5 added `text_hash` and `expires`.
 """
 # ruff: noqa: S608  # statements are built from column names only; values are always bound
 
@@ -157,7 +158,7 @@ class Journal:
         with disk_errors(self.path), transaction(self._connection):
             run = self._connection.executemany
             run("INSERT INTO urls VALUES (?, ?)", pages)
-            run(f"INSERT INTO visits(visit, {COLUMNS}) VALUES (?{', ?' * 19})", rows)
+            run(f"INSERT INTO visits(visit, {COLUMNS}) VALUES (?{', ?' * 21})", rows)
             run("INSERT OR REPLACE INTO robots VALUES (?, ?, ?, ?, ?)", robots)
             run("INSERT INTO events(event, visit, at, kind, detail) VALUES (?, ?, ?, ?, ?)", notes)
             run("INSERT OR REPLACE INTO meta VALUES ('archived', ? || ' ' || ?)", places[-1:])
@@ -413,7 +414,7 @@ class Journal:
             check_visits(rows)
         for row, links, outside, nofollow in zip(rows, *lists, strict=True):
             page, kind, reason, target, _, status, at, seconds, digest, etag, changed = row[:11]
-            title, language, file, offset, length, size = row[13:]
+            title, language, file, offset, length, size, text_digest, expires = row[13:]
             yield Visit(
                 page,
                 kind,
@@ -432,6 +433,8 @@ class Journal:
                 language or "",
                 None if file is None else Place(file, offset, length),
                 size or 0,
+                text_digest or b"",
+                expires or 0.0,
             )
 
     def _check(self, rows: Sequence[Any], lists: Sequence[IdArray]) -> None:
@@ -473,6 +476,8 @@ def _rows(visits: Sequence[Visit]) -> list[tuple[object, ...]]:
             _text(visit.language),
             *(visit.warc or (None, None, None)),
             visit.size or None,
+            visit.text_hash or None,
+            _real(visit.expires),
         )
         for visit, links, outside, nofollow in zip(visits, *lists, strict=True)
     ]
