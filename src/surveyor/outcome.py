@@ -74,6 +74,8 @@ class Exchange:
     at: float  # time of the request, in seconds since 1970
     ip: str = ""
     truncated: str = ""  # "length", "time" or "disconnect", if the body is incomplete
+    refers: Place | None = None  # records of the earlier fetch that had the same body
+    not_modified: bool = False  # the server answered so (304) and sent no body
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -298,7 +298,8 @@ class Reader:
                 "etag": fetched.etag or known.etag,
                 "last_modified": fetched.last_modified or known.last_modified,
             }
-            return self.judged(replace(known, **fields))  # the scope may have changed since
+            exchange = None if page.noarchive else self._exchange(answer)
+            return self.judged(replace(known, exchange=exchange, **fields))  # the scope may have changed since
         fields |= {
             "etag": fetched.etag or "",
             "last_modified": fetched.last_modified or "",
@@ -355,19 +356,24 @@ class Reader:
     def _exchange(self, answer: PageResponse) -> Exchange | None:
         """Return the request and response as transferred, for the archive."""
         fetched = answer.fetched
-        if self._sent is None or fetched.status is None or fetched.not_modified:
+        if self._sent is None or fetched.status is None:
             return None
+        if fetched.not_modified and (answer.known is None or answer.known.warc is None):
+            return None
+        same = answer.known is not None and (fetched.not_modified or (answer.is_page and answer.is_same))
         authority, _, path = fetched.url.partition("//")[2].partition("/")
         asked = [(b"Host", authority.encode()), *((n.encode(), v.encode()) for n, v in self._sent.items())]
         first = f"HTTP/{fetched.version or '1.1'} {fetched.status} {fetched.reason}".encode("latin-1", "replace")
         return Exchange(
             fetched.url,
             head(f"GET /{path} HTTP/1.1".encode(), asked),
-            head(first, fetched.headers, len(fetched.raw)),
+            head(first, fetched.headers, None if fetched.not_modified else len(fetched.raw)),
             fetched.raw,
             answer.at,
             fetched.ip,
             TRUNCATED.get(fetched.error, ""),
+            refers=answer.known.warc if same and answer.known is not None else None,
+            not_modified=fetched.not_modified,
         )
 
 

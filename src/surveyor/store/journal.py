@@ -78,6 +78,7 @@ class Journal:
         self._last, self._edition = last, _edition(connection)
         self.position = self.url_count = 0  # number of the last visit; id of the next page
         self.refresh()
+        self._archived = self.archived if head is not None else None  # only a writer needs it
 
     @classmethod
     def open(cls, path: Path, *, create: bool = False, write: bool = True, sync: Sync = "normal") -> Journal:
@@ -145,7 +146,8 @@ class Journal:
         if named.min(initial=0) < 0 or named.max(initial=-1) >= known:
             problem = f"outcomes name pages {named.min()} to {named.max()}, and {known} pages have URLs"
             raise UsageError(problem, hint="commit the URLs with them")
-        places = sorted((visit.warc.file, visit.warc.offset + visit.warc.length) for visit in visits if visit.warc)
+        ends = [(visit.warc.file, visit.warc.offset + visit.warc.length) for visit in visits if visit.warc]
+        ends = [max(ends + [self._archived] * (self._archived is not None))] if ends else []  # some are earlier records
         position = self.position + len(visits)
         rows = [(visit, *row) for visit, row in enumerate(_rows(visits), self.position + 1)]
         pages = list(enumerate(map(_text, new_urls), self.url_count))
@@ -161,8 +163,9 @@ class Journal:
             run(f"INSERT INTO visits(visit, {COLUMNS}) VALUES (?{', ?' * 21})", rows)
             run("INSERT OR REPLACE INTO robots VALUES (?, ?, ?, ?, ?)", robots)
             run("INSERT INTO events(event, visit, at, kind, detail) VALUES (?, ?, ?, ?, ?)", notes)
-            run("INSERT OR REPLACE INTO meta VALUES ('archived', ? || ' ' || ?)", places[-1:])
+            run("INSERT OR REPLACE INTO meta VALUES ('archived', ? || ' ' || ?)", ends)
             commits.add(self._connection, last)
+        self._archived = ends[0] if ends else self._archived
         self.position, self.url_count = position, known
         self._reached(last)
 
