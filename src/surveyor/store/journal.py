@@ -23,7 +23,8 @@ with reason *deleted* and holds nothing else; pages never visited get such a row
 again. URLs are kept, as other pages link to them. `identity` changes, so no earlier checkpoint is used. Freed space is
 overwritten, and the digests of all commits are recomputed.
 
-A journal of another version is rejected (`OtherVersion`), damaged or not; version 4 is the first that was released.
+A journal of another version is rejected (`OtherVersion`), damaged or not; version 4 is the first that was
+released, version 5 added `text_hash` and `expires`.
 """
 # ruff: noqa: S608  # statements are built from column names only; values are always bound
 
@@ -77,6 +78,7 @@ class Journal:
         self._last, self._edition = last, _edition(connection)
         self.position = self.url_count = 0  # number of the last visit; id of the next page
         self.refresh()
+        self._archived = self.archived if head is not None else None  # only a writer needs it
 
     @classmethod
     def open(cls, path: Path, *, create: bool = False, write: bool = True, sync: Sync = "normal") -> Journal:
@@ -144,7 +146,8 @@ class Journal:
         if named.min(initial=0) < 0 or named.max(initial=-1) >= known:
             problem = f"outcomes name pages {named.min()} to {named.max()}, and {known} pages have URLs"
             raise UsageError(problem, hint="commit the URLs with them")
-        places = sorted((visit.warc.file, visit.warc.offset + visit.warc.length) for visit in visits if visit.warc)
+        ends = [(visit.warc.file, visit.warc.offset + visit.warc.length) for visit in visits if visit.warc]
+        ends = [max(ends + [self._archived] * (self._archived is not None))] if ends else []  # some are earlier records
         position = self.position + len(visits)
         rows = [(visit, *row) for visit, row in enumerate(_rows(visits), self.position + 1)]
         pages = list(enumerate(map(_text, new_urls), self.url_count))
@@ -157,11 +160,12 @@ class Journal:
         with disk_errors(self.path), transaction(self._connection):
             run = self._connection.executemany
             run("INSERT INTO urls VALUES (?, ?)", pages)
-            run(f"INSERT INTO visits(visit, {COLUMNS}) VALUES (?{', ?' * 19})", rows)
+            run(f"INSERT INTO visits(visit, {COLUMNS}) VALUES (?{', ?' * 21})", rows)
             run("INSERT OR REPLACE INTO robots VALUES (?, ?, ?, ?, ?)", robots)
             run("INSERT INTO events(event, visit, at, kind, detail) VALUES (?, ?, ?, ?, ?)", notes)
-            run("INSERT OR REPLACE INTO meta VALUES ('archived', ? || ' ' || ?)", places[-1:])
+            run("INSERT OR REPLACE INTO meta VALUES ('archived', ? || ' ' || ?)", ends)
             commits.add(self._connection, last)
+        self._archived = ends[0] if ends else self._archived
         self.position, self.url_count = position, known
         self._reached(last)
 
@@ -425,7 +429,7 @@ class Journal:
             check_visits(rows)
         for row, links, outside, nofollow in zip(rows, *lists, strict=True):
             page, kind, reason, target, _, status, at, seconds, digest, etag, changed = row[:11]
-            title, language, file, offset, length, size = row[13:]
+            title, language, file, offset, length, size, text_digest, expires = row[13:]
             yield Visit(
                 page,
                 kind,
@@ -444,6 +448,8 @@ class Journal:
                 language or "",
                 None if file is None else Place(file, offset, length),
                 size or 0,
+                text_digest or b"",
+                expires or 0.0,
             )
 
     def _check(self, rows: Sequence[Any], lists: Sequence[IdArray]) -> None:
@@ -485,6 +491,8 @@ def _rows(visits: Sequence[Visit]) -> list[tuple[object, ...]]:
             _text(visit.language),
             *(visit.warc or (None, None, None)),
             visit.size or None,
+            visit.text_hash or None,
+            _real(visit.expires),
         )
         for visit, links, outside, nofollow in zip(visits, *lists, strict=True)
     ]

@@ -99,6 +99,8 @@ VISIT: dict[str, tuple[int, Test]] = {  # index in `commits.VISIT`; links, kind 
     "language": (14, _text),
     "warc_file": (15, _name),
     "size": (18, _count),
+    "text_hash": (19, _bytes),
+    "expires": (20, is_time),
 }
 PLACE = slice(15, 18)  # columns of a WARC location
 ROBOTS: dict[str, Test] = {

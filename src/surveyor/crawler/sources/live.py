@@ -24,7 +24,8 @@ from surveyor.fetch.parser import Parser
 from surveyor.fetch.politeness.hosts import DAY, Hosts
 from surveyor.fetch.responses import PageResponse, Reader, interpreted, joined, judge, next_hop, rules_in
 from surveyor.outcome import Event, FetchResults, Retry, RobotsFile, Visit
-from surveyor.web.boundary import failed, guarded
+from surveyor.web.boundary import Failure, failed, guarded
+from surveyor.web.caching import usable_validators
 from surveyor.web.urls import host as host_of
 from surveyor.web.urls import origin as origin_of
 
@@ -256,7 +257,9 @@ class LiveSource:
     async def _fetch(self, page: int | None, url: str, host: int) -> None:
         """Fetch a page; a canonical page without an id gets one if it has an outcome."""
         known = None if page is None else self._lookup.last_visit(page)
-        request = FetchRequest(url, known.etag or None, known.last_modified or None) if known else FetchRequest(url)
+        request = FetchRequest(url)
+        if known is not None:
+            request = FetchRequest(url, *usable_validators(known.etag, known.last_modified, known.fetched_at))
         at = self._hosts.clock()
         try:
             fetched = await self._request(request)
@@ -301,18 +304,25 @@ class LiveSource:
         while self._pages:
             answer = self._pages.popleft()
             answer.parsed = self._reader.parse(answer)
-            if answer.parsed is None and self._parser is not None and answer.is_page:
-                self._start(self._parse_in_worker(self._parser, answer))
-            else:
-                self._release(answer)
+            needs_text = not isinstance(answer.parsed, Failure) and self._reader.needs_text(answer)
+            if self._parser is not None and (needs_text or (answer.parsed is None and answer.is_page)):
+                self._start(self._parse_in_worker(self._parser, answer, needs_text=needs_text))
+                continue
+            if needs_text:
+                self._reader.hash_text(answer)
+            self._release(answer)
             if time.perf_counter() - started > LONGEST_BATCH:
                 await asyncio.sleep(0)
                 started = time.perf_counter()
 
-    async def _parse_in_worker(self, parser: Parser, answer: PageResponse) -> None:
+    async def _parse_in_worker(self, parser: Parser, answer: PageResponse, *, needs_text: bool) -> None:
         fetched = answer.fetched
         try:
-            answer.parsed = await parser.page(fetched.url, joined(fetched.headers), fetched.body)
+            if answer.parsed is None:
+                answer.parsed = await parser.page(fetched.url, joined(fetched.headers), fetched.body)
+            if needs_text and not isinstance(answer.parsed, Failure):
+                found = await parser.text_hash(fetched.url, joined(fetched.headers), fetched.body)
+                answer.text_hash = b"" if isinstance(found, Failure) else found  # the page itself was parsed
         except BaseException:
             self._hosts.end_request(answer.host)
             raise
