@@ -32,7 +32,7 @@ FIRST_RECHECK, LAST_RECHECK = DAY, 30 * DAY  # seconds; doubled by each failure
 RECHECK_SHARE = 0.1  # of the requests
 REPLAN_LEAST, REPLAN_MOST = 10.0, 6 * 3600.0  # seconds between two updates of rates and importance
 REPLAN_SHARE = 0.25  # of the time in which the budget allows one visit per page
-Finding = Literal["", "new", "changed", "gone", "moved", "back"]  # "": nothing changed
+Finding = Literal["", "new", "changed", "gone", "redirected", "back"]  # "": nothing changed
 
 
 class Seen(NamedTuple):
@@ -44,6 +44,7 @@ class Seen(NamedTuple):
     status: int
     at: float
     content: bytes  # a hash
+    expires: float = 0.0  # time until which the server declares the page fresh
 
 
 @dataclass(slots=True)
@@ -75,7 +76,7 @@ class RevisitPlan:
             self.observe(seen._replace(at=last))
         self.add_new(self._ledger.waiting)
 
-    def observe(self, seen: Seen, expires: float = 0.0) -> Finding:
+    def observe(self, seen: Seen) -> Finding:
         """Record a visit; return what it found."""
         page, pages = seen.page, self._room(seen.page)
         if pages.released[page]:
@@ -87,12 +88,12 @@ class RevisitPlan:
             after = _digest(seen.content)
             pages.content[page], pages.failures[page], pages.recheck[page] = after, 0, np.inf
             changed = None if not before else before != after and seen.status != 304
-            self.schedule.observe(page, seen.at, changed=changed, expires=expires)
+            self.schedule.observe(page, seen.at, changed=changed, expires=seen.expires)
             return "new" if changed is None else "back" if failures else "changed" if changed else ""
         self.schedule.drop(page)
         if seen.kind == "redirected" or seen.reason == DELETED:
             pages.recheck[page], pages.failures[page] = np.inf, 0
-            return "moved" if before and seen.kind == "redirected" and not failures else ""
+            return "redirected" if before and seen.kind == "redirected" and not failures else ""
         pages.failures[page] = min(failures + 1, 255)
         pages.recheck[page] = seen.at + min(FIRST_RECHECK * 2.0 ** min(failures, 20), LAST_RECHECK)
         return "gone" if before and seen.kind == "gone" and not failures else ""
@@ -186,5 +187,5 @@ def _no_pages(size: int) -> Pages:
 
 
 def _digest(content: bytes) -> int:
-    """Return the first eight bytes of a hash as a number above 0."""
-    return int.from_bytes(content[:8], "little") or 1
+    """Return the last eight bytes of a hash as a number above 0."""
+    return int.from_bytes(content[-8:], "little") or 1

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from surveyor.outcome import Event, Outcome, Visit
+from surveyor.outcome import Event, Outcome, Visit, has_changed
 
 if TYPE_CHECKING:
     from surveyor.arrays import FloatArray, IntArray
@@ -139,14 +139,13 @@ class ValidatorAudits:
 
 def differs(before: Visit, after: Visit) -> bool:
     """Return whether the content of a page changed: its main text, or its bytes if one text is unknown."""
-    texts = (getattr(before, "text_hash", b""), getattr(after, "text_hash", b""))
-    return texts[0] != texts[1] if all(texts) else before.hash != after.hash
+    return has_changed(before, after) is not False
 
 
 def _lie(before: Visit, after: Visit, found: Record) -> str:
     """Return why a host is not trusted after an audit that found a change; empty if it still is."""
     if before.etag or after.etag:
-        strong = not after.etag.startswith("W/") or bool(getattr(before, "text_hash", b""))
+        strong = not after.etag.startswith("W/") or bool(has_changed(before, after))
         if before.etag == after.etag and strong:
             return f"the same ETag for other content: {after.etag[:100]}"
     elif after.last_modified and before.last_modified == after.last_modified:

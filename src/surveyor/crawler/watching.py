@@ -60,6 +60,7 @@ SAVE_EVERY = 900.0  # seconds between checkpoints
 LONGEST_WAIT = 60.0  # seconds that a single pass waits for a host
 MESSAGES = 100  # about hosts that are kept
 TICK = 0.5  # seconds between two reports without an outcome
+BURSTS = 144  # of the requests of a day: a watch sends at most those of ten minutes at once
 Ending = Literal["done", "budget", "interrupted"]
 
 
@@ -104,7 +105,7 @@ class Watched:
         self.frontier.settle(outcome)
         seen = _seen(outcome)
         known = self.stored.graph.has(outcome.page)
-        self.latest = self.plan.observe(seen, getattr(outcome, "expires", 0.0))
+        self.latest = self.plan.observe(seen)
         if self.latest:
             self.found[self.latest] += 1
         if outcome.kind == "fetched":
@@ -122,9 +123,11 @@ class Watched:
 
 
 def _seen(outcome: Outcome) -> Seen:
-    at = float(getattr(outcome, "fetched_at", 0.0))
-    content = getattr(outcome, "text_hash", b"") or getattr(outcome, "hash", b"")
-    return Seen(outcome.page, outcome.kind, outcome.reason, int(getattr(outcome, "status", 0)), at, content)
+    if not isinstance(outcome, Visit):
+        return Seen(outcome.page, outcome.kind, outcome.reason, 0, 0.0, b"")
+    content = outcome.text_hash or outcome.hash
+    values = outcome.status, outcome.fetched_at, content, outcome.expires
+    return Seen(outcome.page, outcome.kind, outcome.reason, *values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +205,7 @@ def _budget(folder: SurveyFolder, state: Derived, options: WatchOptions, clocks:
     """Return the budget, with the requests of earlier watches in the last day; record the start of a watch."""
     hosts = {host_of(seed) for seed in folder.manifest.seeds}
     rate = options.rate or default_rate(state.crawl.ledger.read, len(hosts))
-    budget = RequestBudget(rate, clock=clocks.steady, burst=rate if options.once else max(1, rate // 24))
+    budget = RequestBudget(rate, clock=clocks.steady, burst=rate if options.once else max(1, rate // BURSTS))
     journal = folder.journal
     begun = next((event.visit for event in journal.events("watch")), journal.position)
     visits = (seen[4] for number, seen in enumerate(journal.history(), 1) if number > begun and seen[4] > 0)

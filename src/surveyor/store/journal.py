@@ -181,17 +181,21 @@ class Journal:
                 values = page, kind, links, reason or "", -1 if target is None else target
                 yield (Visit(*values, fetched_at=at) if at and kind == "blocked" else Outcome(*values))
 
-    def history(self) -> Iterator[tuple[int, str, str, int, float, bytes]]:
-        """Yield page, kind, reason, status, time and content hash of each visit: what a schedule of re-visits needs."""
-        columns = "visit, page, kind, reason, status, fetched_at, hash"
+    def history(self) -> Iterator[tuple[int, str, str, int, float, bytes, float]]:
+        """Yield what a schedule of re-visits needs of each visit.
+
+        Page, kind, reason, status, time, a hash of the main text (or of the content, if there is none), and the time
+        until which the page is declared fresh.
+        """
+        columns = "visit, page, kind, reason, status, fetched_at, coalesce(text_hash, hash), expires"
         for rows in self._chunks(f"SELECT {columns} FROM visits", "visit", 0):
             self._check([(*row[1:4], 0) for row in rows], [])
-            for _, page, kind, reason, status, at, digest in rows:
-                if type(status) not in (int, type(None)) or type(at) not in (float, type(None)):
+            for _, page, kind, reason, status, at, content, expires in rows:
+                if type(status) not in (int, type(None)) or {type(at), type(expires)} - {float, type(None)}:
                     raise damaged(self.path, "a visit whose status or time is no number")
-                if not isinstance(digest, bytes | None):
+                if not isinstance(content, bytes | None):
                     raise damaged(self.path, "a visit whose hash is no bytes")
-                yield page, kind, reason or "", status or 0, at or 0.0, digest or b""
+                yield page, kind, reason or "", status or 0, at or 0.0, content or b"", expires or 0.0
 
     def visits(self, since: int = 0) -> Iterator[Visit]:
         """Yield the visits after a position, in the order in which they counted."""

@@ -117,7 +117,7 @@ def watch(
     day are used up; otherwise it runs until it is interrupted (Ctrl-C), and returns what it did. An unchanged page is
     downloaded again, to check its validator, at most once in `audit_days`.
 
-    `report(watch, outcome, finding)` is called for each visit; the finding is changed, new, gone, moved, back or "".
+    `report(watch, outcome, finding)` is called for each visit; the finding is changed, new, gone, redirected, back or "".
     The other options are settings of the survey, such as delay or contact.
     """
     path = Path(survey)
