@@ -12,12 +12,14 @@ the usual λ. So new pages and re-visits are weighed by the same number.
 
 **Pages that are not worth the price** are visited too, because estimates can only be corrected by visits: each page
 once in active / (explore · rate) seconds, up to ten times less often the more visits it has had. This takes at most
-the share `explore` of the requests.
+the share `explore` of the requests. Uncertain rates are taken to be lower than their estimates, so that pages that
+seem to change too fast are visited until this is certain.
 
-**Plans.** `plan` learns change rates (`change_learning.py`) and sets the price so that the pages that become due until
-the next plan (in as long a time as since the last one) use up the rate and what was left unused, given which pages are
-overdue. Until then the due time of a page changes only by its own visits and signals. Pages added after a plan become
-due with the next one. The state is a function of the calls: the same visits, signals and plans give the same schedule.
+**Plans.** `plan` learns change rates (`change_learning.py`) and sets the price so that the pages that become due in the
+next `period` use up the rate and what was left unused, given which pages are overdue. Until the next plan the due time
+of a page changes only by its own visits and signals. Pages added after a plan become due with the next one. A plan is
+a function of the visits and signals before it, not of earlier plans, so a schedule that is rebuilt from a journal
+continues like the one that was interrupted.
 """
 
 from __future__ import annotations
@@ -34,9 +36,9 @@ from surveyor.crawler.revisits import ChangeRate
 from surveyor.errors import UsageError, check_range
 
 DAY = 86400.0
-PERIOD = 0.05  # of the pages, visited in the first period
-LONGEST = 0.5  # of the pages, visited in any other
+PERIOD = 0.2  # visits per page in a period
 FEWEST = 20  # visits in a period
+DOUBT = 0.25  # uncertain rates are taken to be lower, by exp(-DOUBT · variance of the logarithm)
 SEASONED = 4.0  # visits after which a page that is not worth the price is visited half as often
 RAREST = 10.0
 
@@ -75,14 +77,24 @@ class Schedule:
         self._learned: Learned | None = None
         self._active: BoolArray = np.empty(0, np.bool_)
         self._planned = 0  # pages at the last plan
-        self._visits = 0  # since then
-        self._planned_at, self._period = math.nan, math.nan
+        self._visits = 0
         self._columns: dict[str, FloatArray] = {name: np.empty(0) for name in DEFAULTS}
 
     @property
     def pages(self) -> int:
         """Number of pages that may become due."""
         return int(np.count_nonzero(self._active))
+
+    @property
+    def period(self) -> float:
+        """Seconds for which a plan is made; plan again after it at the latest."""
+        return max(PERIOD * self.pages, FEWEST) / self.rate
+
+    @property
+    def bytes_per_page(self) -> float:
+        """Memory of the arrays that stay between calls, per page of their size."""
+        arrays = [*self._history, *self._columns.values(), self._active]
+        return sum(array.nbytes for array in arrays) / max(self._active.size, 1)
 
     def observe(self, page: int, at: float, *, changed: bool | None, expires: float = 0.0) -> None:
         """Record a visit; `changed` is None at a first visit, or if the two contents cannot be compared."""
@@ -91,10 +103,38 @@ class Schedule:
         self._add(page, at)
         mark = UNKNOWN if changed is None else int(changed)
         expires = expires if math.isfinite(expires) else 0.0
+        self._visits += 1
         record(self._history, page, float(at), mark, float(expires), self.options.half_life)
         self._columns["not_before"][page] = -np.inf
-        self._visits += 1
         self._set_due(page)
+
+    def observe_all(
+        self, pages: npt.ArrayLike, at: npt.ArrayLike, changed: npt.ArrayLike, expires: npt.ArrayLike | None = None
+    ) -> None:
+        """Record many visits in order, as `observe`, without signals between them; -1 is an unknown change.
+
+        The pages are not due before the next plan.
+        """
+        from surveyor.kernels.change_history import record_all
+
+        ids, times, marks = np.asarray(pages, np.int64), np.asarray(at, np.float64), np.asarray(changed, np.int64)
+        until = np.zeros(times.shape) if expires is None else np.nan_to_num(np.asarray(expires, np.float64), posinf=0)
+        if ids.ndim != 1 or not ids.shape == times.shape == marks.shape == until.shape:
+            raise UsageError("visits need a page, a time and a mark each", hint="give arrays of one length")
+        if not ids.size:
+            return
+        if ids.min() < 0 or not np.isfinite(times).all():
+            raise UsageError("pages are numbered from 0, and times are finite", hint="give seconds since 1970")
+        self._make_room(int(ids.max()))
+        record_all(self._history, ids, times, marks, until, self.options.half_life)
+        first = np.unique(ids, return_index=True)
+        new = ~self._active[first[0]]
+        self._columns["known"][first[0][new]] = times[first[1][new]]
+        self._active[ids] = True
+        self._columns["not_before"][ids] = -np.inf
+        self._columns["due"][ids] = np.inf
+        self._visits += ids.size
+        self._clock = float(times[-1])
 
     def signal(self, page: int, at: float) -> None:
         """Record that a source says that the page changed at this time."""
@@ -113,7 +153,7 @@ class Schedule:
         ids = np.asarray(pages, np.int64)
         if source < 0 or (ids.size and ids.min() < 0):
             raise UsageError("pages and sources are numbered from 0", hint="give ids of known pages")
-        self._make_room(int(ids.max(initial=-1)))
+        self._make_room(int(ids.max(initial=0)))
         history = self._history
         history.covered[ids[history.source[ids] < 0]] = self._clock
         history.source[ids] = source
@@ -139,7 +179,7 @@ class Schedule:
         weight = np.asarray(importance, np.float64)
         if weight.ndim != 1 or not (np.isfinite(weight).all() and (weight >= 0).all()):
             raise UsageError("importance must be finite, none negative", hint="give one number per page")
-        self._make_room(weight.size - 1)
+        self._make_room(max(weight.size - 1, 0))
         self._clock = _time(now)
         columns, history = self._columns, self._history
         for times in (history.last, history.covered, columns["known"]):  # the clock was set back
@@ -148,8 +188,9 @@ class Schedule:
         columns["weight"][: weight.size] = weight
         learned = self._learned = self._learn(now)
         useful = learned.precision >= LEAST_PRECISION
-        columns["speed"] = np.where(useful, learned.missed, learned.rate)
-        columns["theta"] = np.where(useful, learned.signals / learned.missed, 0.0)
+        slower = np.exp(-DOUBT * np.minimum(learned.error, 1.5) ** 2)
+        columns["speed"] = np.where(useful, learned.missed, learned.rate) * slower
+        columns["theta"] = np.where(useful, learned.signals / columns["speed"], 0.0)
         columns["evidence"] = np.where(useful, -np.log1p(-learned.precision), 0.0)
         columns["worth"] = np.where(self._active, columns["weight"] / columns["speed"], 0.0)
         self._set_price(now)
@@ -157,13 +198,23 @@ class Schedule:
         columns["due"] = self._due_times()
 
     def due(self, now: float, count: int) -> IdArray:
-        """Return the pages to fetch now, most valuable first: of highest value, or longest not explored."""
-        pages = np.flatnonzero(self._columns["due"] <= now)
-        if not pages.size:
-            return pages.astype(np.int32)
-        since, explore = self._since()[pages], self._columns["explore"][pages]
-        urgency = np.maximum(self._values(now, pages) / self.price, (now - since) / explore)
-        return pages[np.lexsort((pages, -urgency))][: max(count, 0)].astype(np.int32)
+        """Return the pages to fetch now: most valuable first, with the share `explore` of others, longest due first."""
+        columns = self._columns
+        pages = np.flatnonzero(columns["due"] <= now)
+        values = self._values(now, pages)
+        worth = values >= self.price * (1 - 1e-6)
+        overdue = (now - self._since()[pages]) / columns["explore"][pages]
+        main, other = pages[worth], pages[~worth]
+        main = main[np.lexsort((main, -values[worth]))]
+        other = other[np.lexsort((other, -overdue[~worth]))]
+        requests = self._visits + np.arange(min(max(count, 0), pages.size) + 1)
+        turn = np.diff(np.floor(self.options.explore * requests)) > 0  # requests that are for the second kind
+        turn &= np.cumsum(turn) <= other.size
+        taken = int(np.count_nonzero(turn))
+        found = np.empty(turn.size, np.int32)
+        found[turn] = other[:taken]
+        found[~turn] = np.concatenate([main, other[taken:]])[: turn.size - taken]
+        return found
 
     def next_due(self) -> float:
         """Return when the next page is due; infinity if none."""
@@ -200,8 +251,8 @@ class Schedule:
         """Find the price, and how often the other pages are visited, for the next period."""
         columns, history = self._columns, self._history
         active = max(self.pages, 1)
-        requests = self._next_requests(now, active)
-        end = now + self._period
+        requests = self._next_requests(now)
+        end = now + self.period
         able = np.flatnonzero(self._active & (columns["not_before"] <= end))
         values = self._values(end, able)
         seasoned = np.minimum(1 + history.visits / SEASONED, RAREST)
@@ -210,29 +261,21 @@ class Schedule:
             np.full(self._active.size, np.inf) if explore == 0 else active / (explore * self.rate) * seasoned
         )
         ratio = (end - self._since()[able]) / columns["explore"][able]
-        used, slack = 0.0, 1.0
+        most, overdue = int(explore * requests), able[:0]
         for _ in range(2):
-            self.price = self._price_for(requests - used, end, able, values)
-            overdue = ratio[(values < self.price) & (ratio >= 1)]
-            most = int(explore * requests)
-            slack = 1.0
-            if overdue.size > most:
-                slack = float(np.partition(overdue, overdue.size - most - 1)[overdue.size - most - 1]) * (1 + 1e-12)
-            used = min(overdue.size, most)
-        columns["explore"] *= slack
+            self.price = self._price_for(requests - min(overdue.size, most), end, able, values)
+            late = (values < self.price) & (ratio >= 1)
+            overdue = able[late][np.lexsort((able[late], -ratio[late]))]
+        postponed = overdue[most:]  # to the end of the period
+        columns["explore"][postponed] = end - self._since()[postponed]
         self._set_thresholds(np.arange(self._active.size))
 
-    def _next_requests(self, now: float, active: int) -> float:
-        """Set the next period; return how many requests should become due in it."""
-        shortest, longest = FEWEST / self.rate, LONGEST * active / self.rate
-        elapsed, used = now - self._planned_at, self._visits
-        self._planned_at, self._visits = now, 0
-        if not elapsed >= 0:  # the first plan, or the clock was set back
-            self._period = max(PERIOD * active / self.rate, shortest)
-            return self._period * self.rate
-        self._period = max(min(elapsed, longest), shortest)
-        unused = min(max(min(elapsed, longest) * self.rate - used, 0.0), self._period * self.rate)
-        return self._period * self.rate + unused
+    def _next_requests(self, now: float) -> float:
+        """Return how many requests should become due in the next period."""
+        requests = self.period * self.rate
+        used = int(np.count_nonzero(self._history.last > now - self.period))  # as each page is visited once at most
+        unused = max(requests - used, 0.0)
+        return requests + math.sqrt(requests) + unused  # a reserve, so that the rate is used if fewer become due
 
     def _price_for(self, requests: float, end: float, pages: IntArray, values: FloatArray) -> float:
         """Return the price at which this many requests are due until `end`."""
@@ -340,7 +383,7 @@ class Schedule:
         from surveyor.kernels.change_history import new_history
 
         size = self._active.size
-        if page < -1:
+        if page < 0:
             raise UsageError(f"no page {page}", hint="pages are numbered from 0")
         if page < size:
             return

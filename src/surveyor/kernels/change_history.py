@@ -4,8 +4,8 @@ A visit after a time τ with n signals since the one before finds no change with
 the rate of changes without a signal and 1 - e^(-b) the precision of signals. The likelihood of all visits without a
 change depends only on the sums of τ and n. Visits with a change are kept in SLOTS groups of similar τ per page, as
 count, mean τ and mean n; while a page has at most SLOTS different intervals the likelihood is exact. Visits lose weight
-with a half-life. A server's statement that a page stays fresh for a time h counts as HINT visits after h, half of which
-found a change.
+with a half-life. A server's statement that a page stays fresh for a time h multiplies the likelihood by
+(αh / (1 + αh)²)^HINT, which no more than halves it when α is four times as far from 1/h.
 
 Rates are on a grid of doublings of the page's unit: from one change in 34 years to one in 8 seconds if the unit is one
 per second. The prior is a density on it; the posterior is evaluated again on a finer grid where it is not negligible.
@@ -121,8 +121,7 @@ def log_likelihood(history: History, page: AnyInt, b: float, rate: float) -> flo
         if count > 0.0:
             total += count * _log_changed(rate * history.interval[page, slot] + b * history.announced[page, slot])
     if history.hint[page] > 0.0:
-        x = rate * history.hint[page]
-        total += 0.5 * HINT * (_log_changed(x) - x)
+        total += _log_hint(rate * history.hint[page])
     return float(total)
 
 
@@ -130,6 +129,11 @@ def log_likelihood(history: History, page: AnyInt, b: float, rate: float) -> flo
 def _log_changed(x: float) -> float:
     """Return the logarithm of 1 - e^(-x)."""
     return math.log(-math.expm1(-x)) if x < 36.0 else 0.0
+
+
+@kernel
+def _log_hint(x: float) -> float:
+    return HINT * (math.log(x) - 2 * math.log1p(x))
 
 
 @kernel
@@ -230,7 +234,7 @@ def signal_evidence(
             rate = unit[row] * 2.0 ** (FIRST + k)
             base[k] = prior[k] - rate * history.still[page]
             if history.hint[page] > 0.0:
-                base[k] += 0.5 * HINT * (_log_changed(rate * history.hint[page]) - rate * history.hint[page])
+                base[k] += _log_hint(rate * history.hint[page])
             for slot in range(SLOTS):
                 same[k, slot] = math.exp(-rate * history.interval[page, slot])
                 if history.count[page, slot] > 0.0 and history.announced[page, slot] == 0.0:
