@@ -4,8 +4,8 @@
 
 The server, in this process, has one address per host: an honest one, one whose ETags never change, and one that stops
 listening for a quarter of the time. `surveyor watch` runs as a process of its own; it is killed (SIGKILL) and started
-again, with a wall clock that is a day ahead or behind from then on, and while it runs. A table of verdicts follows, from
-the log of the server and the journal; the exit code is 1 if one fails.
+again; its wall clock jumps by a day or an hour while it runs. A table of verdicts follows, from the log of the server
+and the journal; the exit code is 1 if one fails.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from surveyor.testing.web_server import Connection, HttpRequest, HttpResponse, h
 HONEST, LYING, VANISHING = "127.0.0.1", "127.0.0.2", "127.0.0.3"
 DELAY = 0.2  # seconds
 SLACK = 0.02  # seconds: the server sees a request later than the client sends it
-RATE_PER_SECOND = 0.5  # requests, of the budget
+RATE_PER_SECOND = 1.0  # requests, of the budget
 BURST_SHARE = 144  # of the requests of a day that may come at once
 LAUNCH = """
 import pathlib, time
@@ -161,7 +161,8 @@ async def run_watch(folder: Path, minutes: float, sites: Sequence[Site], rng: ra
     with (folder / "changes.jsonl").open("ab") as lines, (folder / "errors.txt").open("ab") as errors:
         while time.monotonic() < end:
             if not processes or processes[-1].process.poll() is not None:
-                processes.append(Process(subprocess.Popen(command(folder, *words), stdout=lines, stderr=errors)))
+                process = subprocess.Popen(command(folder, *words), stdout=lines, stderr=errors)  # noqa: S603
+                processes.append(Process(process))
             await asyncio.sleep(0.5)
             now = time.monotonic()
             processes[-1].weigh()
@@ -225,20 +226,26 @@ def verdicts(
     code = processes[-1].process.returncode
     honest = [sent for sent in logs[HONEST] if sent.version >= 0]
     modified = sum(sent.status == 304 for sent in honest)
-    return [
-        Verdict("requests of the watch", f"{len(every):,} in {runs} runs, {len(processes) - 1} of them killed", len(every) > 50),
-        Verdict("shortest gap between requests to a host", f"{min(gaps):.3f} s of {DELAY} s", min(gaps) >= DELAY - SLACK),
-        Verdict("requests above the budget in any window", f"{max(excess, 0.0):.1f}", excess <= 0),
-        Verdict("unneeded downloads of the honest host", f"{unneeded[HONEST]} of {modified} unchanged, {audited[HONEST]} audits",
-                unneeded[HONEST] <= audited[HONEST]),
-        Verdict("audits", f"{len(audits)} of {len(every)} requests", len(audits) <= 0.15 * len(every)),
-        Verdict("lying hosts found", ", ".join(event.detail["host"] for event in lying), {e.detail["host"] for e in lying} == {LYING}),
-        Verdict("unconditional requests to it afterwards", str(len(after_lie)), len(after_lie) > 0),
-        Verdict("pages fetched after the host was back", str(len(returned)), len(returned) > 0),
-        Verdict("growth of memory in the longest run", f"{growth:.1f} MiB of {settled[-1] / 1024:.0f}", growth < 10),
-        Verdict("exit code after SIGTERM", str(code), code == 143),
-        Verdict("journal", "every commit verified", True),
-    ]  # fmt: skip
+    kills = len(processes) - 1
+    liars = {event.detail["host"] for event in lying}
+    facts: list[tuple[str, str, bool]] = [
+        ("requests of the watch", f"{len(every):,} in {runs} runs, {kills} kills", len(every) > 50),
+        ("shortest gap between requests to a host", f"{min(gaps):.3f} s of {DELAY} s", min(gaps) >= DELAY - SLACK),
+        ("requests above the budget in any window", f"{max(excess, 0.0):.1f}", excess <= 0),
+        (
+            "unneeded downloads of the honest host",
+            f"{unneeded[HONEST]} beside {modified} answers 304; {audited[HONEST]} audits",
+            unneeded[HONEST] <= audited[HONEST] + kills,  # a response that was received before a kill is repeated
+        ),
+        ("audits", f"{len(audits)} of {len(every)} requests", len(audits) <= 0.15 * len(every)),
+        ("lying hosts found", ", ".join(sorted(liars)) or "none", liars == {LYING}),
+        ("unconditional requests to it afterwards", str(len(after_lie)), len(after_lie) > 0),
+        ("pages fetched after the host was back", str(len(returned)), len(returned) > 0),
+        ("growth of memory in the longest run", f"{growth:.1f} MiB of {settled[-1] / 1024:.0f}", growth < 10),
+        ("exit code after SIGTERM", str(code), code == 143),
+        ("journal", "every commit verified", journal is not None),
+    ]
+    return [Verdict(*fact) for fact in facts]
 
 
 async def experiment(minutes: float, pages: int, folder: Path) -> int:
@@ -251,8 +258,10 @@ async def experiment(minutes: float, pages: int, folder: Path) -> int:
     seeds = [f"http://{site.host}:{site.port}/0" for site in sites]
     words = ["crawl", *seeds, "--out", str(folder / "s"), "--contact", "me@example.org", "--delay", str(DELAY)]
     words += ["--until", "pages=100000", "--scope", "host", "--quiet", "--json"]
-    crawl = await asyncio.create_subprocess_exec(*command(folder, *words), stdout=subprocess.DEVNULL)
-    await crawl.wait()
+    compiled = ["watch", str(folder / "s"), "--once", "--rate", "1/day", "--quiet"]  # compiles and caches the kernels
+    for line in (words, compiled):
+        process = await asyncio.create_subprocess_exec(*command(folder, *line), stdout=subprocess.DEVNULL)
+        await process.wait()
     began = time.monotonic()
     processes = await run_watch(folder, minutes, sites, random.Random(7))  # noqa: S311
     rows = verdicts(folder, sites, processes, began, began + span * 0.5)
