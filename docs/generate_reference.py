@@ -99,7 +99,7 @@ and `command`.
 | `engine`, `columns`, `rows`, `seconds` | `sql` | the SQL engine and all rows; without a query `tables` |
 | `files` | `export` | files written: `path`, `bytes` |
 | `old`, `new`, `old_coverage`, `new_coverage` | `diff` | the two surveys |
-| `since`, `visited`, `counts`, `changes` | `diff --since` | the time, pages visited since then, number of each kind, pages |
+| `since`, `visited`, `counts`, `changes` | `diff --since` | the time, pages visited since, number of each kind, pages |
 | | | (`kind`, `url`, `at`, `importance`, `old_title`, `title`) |
 | `differing`, `margin` | `diff` | settings that differ, which makes shares incomparable; error bound of a difference |
 | `pages_in_both`, `best`, `overlap`, `kendall`, `l1` | `diff` | similarity of the rankings; |
