@@ -99,6 +99,8 @@ increased when a field is removed or changes its meaning) and `command`.
 | `engine`, `columns`, `rows`, `seconds` | `sql` | the SQL engine and all rows; without a query `tables` |
 | `files` | `export` | files written: `path`, `bytes` |
 | `old`, `new`, `old_coverage`, `new_coverage` | `diff` | the two surveys |
+| `since`, `visited`, `counts`, `changes` | `diff --since` | the time, pages visited since, number of each kind, pages |
+| | | (`kind`, `url`, `at`, `importance`, `old_title`, `title`) |
 | `differing`, `margin` | `diff` | settings that differ, which makes shares incomparable; error bound of a difference |
 | `pages_in_both`, `best`, `overlap`, `kendall`, `l1` | `diff` | similarity of the rankings; |
 | | | `overlap` is that of the top `best` pages |

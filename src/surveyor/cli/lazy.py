@@ -50,7 +50,7 @@ COMMANDS: Table = {
     "explain": ("explain", "Show the links that the score of a page comes from, or the status of a URL."),
     "report": ("report", "Write the report of a survey as one HTML file."),
     "sql": ("sql", "Query the pages, links, ranks and visits of a survey."),
-    "diff": ("diff", "Show the differences between two surveys."),
+    "diff": ("diff", "Show the differences between two surveys, or since a time."),
     "export": ("export", "Export a survey as Parquet, CSV, JSON lines, GEXF, GraphML or CDXJ."),
     "try": ("try_page", "Preview how a crawl would fetch one page."),
     "simulate": ("simulate", "Compare crawl strategies on a known graph."),

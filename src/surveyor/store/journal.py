@@ -147,7 +147,8 @@ class Journal:
             problem = f"outcomes name pages {named.min()} to {named.max()}, and {known} pages have URLs"
             raise UsageError(problem, hint="commit the URLs with them")
         ends = [(visit.warc.file, visit.warc.offset + visit.warc.length) for visit in visits if visit.warc]
-        ends = [max(ends + [self._archived] * (self._archived is not None))] if ends else []  # some are earlier records
+        before = [] if self._archived is None else [self._archived]
+        ends = [max([*ends, *before])] if ends else []  # some visits refer to earlier records
         position = self.position + len(visits)
         rows = [(visit, *row) for visit, row in enumerate(_rows(visits), self.position + 1)]
         pages = list(enumerate(map(_text, new_urls), self.url_count))
@@ -207,6 +208,17 @@ class Journal:
         query = f"""SELECT {COLUMNS} FROM visits WHERE page = ?1 AND (kind = ?2 OR ?2 IS NULL)
             AND (visit < ?3 OR ?3 IS NULL) ORDER BY visit DESC LIMIT 1"""
         return next(self._visits(self._ask(query, page, kind, before)), None)
+
+    def last_result(self, page: int, *, before: int) -> Visit | None:
+        """Return the latest visit to a page before a visit that was not blocked."""
+        query = f"""SELECT {COLUMNS} FROM visits WHERE page = ?1 AND kind != 'blocked' AND visit < ?2
+            ORDER BY visit DESC LIMIT 1"""
+        return next(self._visits(self._ask(query, page, before)), None)
+
+    def position_at(self, at: float) -> int:
+        """Return the position before the first visit at or after a time; the end if there is none."""
+        found = self._ask("SELECT min(visit) FROM visits WHERE fetched_at >= ?", at)[0][0]
+        return self.position if found is None else int(found) - 1
 
     def urls(self, since: int = 0) -> Iterator[str]:
         """Yield the URLs of pages from this id on."""
