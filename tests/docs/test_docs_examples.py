@@ -213,8 +213,11 @@ def test_the_tutorial_of_a_watch_shows_what_comes(shell: Shell) -> None:
                 break
         server.shutdown()
     text = (ROOT / page).read_text("utf-8")
-    for row in re.findall(r"^  (\w+ +)\d{4}.* (http.*)$", text, re.MULTILINE):
-        assert re.search(rf"^  {row[0].strip()} .*{re.escape(row[1])}$", result, re.MULTILINE), result
+    rows = re.findall(r"^ +[\d.]+ % .* (\w+) +(http.*)$", text, re.MULTILINE)
+    assert len(rows) == 2
+    for kind, url in rows:
+        assert re.search(rf" {kind} +{re.escape(url)}$", result, re.MULTILINE), result
+    assert (shell.folder / "site.survey" / "changes.atom").is_file()
     assert "Nothing more is due" in result
 
 

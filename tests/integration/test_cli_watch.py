@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -51,11 +52,14 @@ def test_changes_are_printed_and_listed(
         done = watched(capsys, survey)
         assert done.code == 0, done.err
         texts += done.out
-        if "changed" in texts and "new" in texts:
+        if re.search(r"changed +http.*/a\n", texts) and re.search(r"new +http.*/new\n", texts):
             break
-    assert "/a" in texts
-    assert "/new" in texts
+    assert re.search(r"(changed|links only) +http.*/a\n", texts), texts
+    assert re.search(r"new +http.*/new\n", texts)
     assert "Nothing more is due" in texts
+    feed = (Path(survey) / "changes.atom").read_text("utf-8")
+    assert feed.count("<entry>") >= 2
+    assert "/new" in feed
     assert "fresh (forecast)" in texts
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections import deque
+import sys
+import time
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -20,20 +21,40 @@ if TYPE_CHECKING:
     from surveyor.crawler.watching import Watch, WatchOptions
     from surveyor.outcome import Outcome
     from surveyor.store.directory import SurveyFolder
+    from surveyor.survey.changes import Changes
     from surveyor.survey.watch import WatchResult
 
 SETTINGS = ("contact", "delay", "domain_delay", "max_delay", "concurrency", "timeout", "allow", "avoid", "proxy")
-LATEST = 1000  # findings that are kept for the table
 SHOWN = 20  # rows of the table
+FEED_EVERY = 600.0  # seconds between two versions of the feed
+FEED_DAYS = 30.0  # age of the oldest change in it
 
 
-class Found(NamedTuple):
-    """One finding, for tables and JSON lines."""
+class Feed:
+    """The Atom feed of a watched survey, `changes.atom` in its folder."""
 
-    kind: str
-    at: float
-    url: str
-    title: str
+    def __init__(self, output: Output) -> None:
+        self._output, self._written, self._failed = output, 0.0, False
+        self.is_old = True
+
+    def write(self, run: Watch, *, now: bool = False) -> None:
+        """Write the changes of the last month, if some are new and the last version is old enough."""
+        from surveyor.errors import SurveyorError
+        from surveyor.report.atom import atom_feed
+        from surveyor.store import layout
+        from surveyor.store.disk import write_atomically
+        from surveyor.survey.watch import changes_found
+
+        if not self.is_old or (not now and time.monotonic() - self._written < FEED_EVERY):
+            return
+        self.is_old, self._written = False, time.monotonic()
+        text = atom_feed(changes_found(run, run.now - FEED_DAYS * 86_400), run.folder.manifest.seeds)
+        try:
+            write_atomically(run.folder.folder / layout.FEED, text)
+        except (OSError, SurveyorError) as error:
+            if not self._failed:
+                self._output.warn(f"{layout.FEED} cannot be written: {error}; the watch continues")
+            self._failed = True
 
 
 @options.command(
@@ -94,11 +115,10 @@ def _watch(
     """Run the watch with its display, and report what it found."""
     from surveyor.cli.watch_display import WatchDisplay
     from surveyor.crawler.watching import watch
-    from surveyor.survey.watch import Meter
+    from surveyor.survey.watch import Meter, changes_found
 
     settings.report_settings(output, chosen, origins)
-    display = WatchDisplay(silent=output.quiet, color=output.color)
-    latest: deque[Found] = deque(maxlen=LATEST)
+    display, feed = WatchDisplay(silent=output.quiet, color=output.color), Feed(output)
     introduced = False
 
     def report(run: Watch, outcome: Outcome | None, finding: Finding) -> None:
@@ -108,11 +128,11 @@ def _watch(
             pages = run.state.crawl.ledger.read
             output.info(f"{folder.folder}   {pages:,} pages   {run.budget.per_day:,} requests per day   Ctrl-C is safe")
         if outcome is not None and finding:
-            found = Found(finding, getattr(outcome, "fetched_at", 0.0), run.state.urls[outcome.page], _title(outcome))
-            latest.append(found)
+            feed.is_old = True
             display.clear()
-            _announce(output, found)
+            _announce(output, finding, outcome, run.state.urls[outcome.page])
         display(run)
+        feed.write(run)
 
     meter, caught = Meter(report), list[int]()
     try:
@@ -120,46 +140,41 @@ def _watch(
     finally:
         display.clear()
     result = meter.result(ending or "interrupted")
-    if result is None:
+    if result is None or meter.last is None:
         output.info("Stopped before the watch started.")
         return code
-    _report(output, result, list(latest))
+    feed.write(meter.last, now=True)
+    _report(output, result, changes_found(meter.last, result.started))
     return code
 
 
-def _title(outcome: Outcome) -> str:
-    return str(getattr(outcome, "title", ""))
-
-
-def _announce(output: Output, found: Found) -> None:
+def _announce(output: Output, finding: Finding, outcome: Outcome, url: str) -> None:
     """Print a change as it is found."""
-    output.object("watch", {"event": found.kind, "at": found.at, "url": found.url, "title": found.title})
+    at, title = getattr(outcome, "fetched_at", 0.0), getattr(outcome, "title", "")
+    output.object("watch", {"event": finding, "at": at, "url": url, "title": title})
     if output.mode == "json":
-        import sys
-
         sys.stdout.flush()
     else:
-        output.info(f"{found.kind:<8} {found.url}")
+        output.info(f"{finding:<10} {url}")
 
 
-def _report(output: Output, result: WatchResult, latest: list[Found]) -> int:
+def _report(output: Output, result: WatchResult, found: Changes) -> None:
     """Print what changed, and what the watch cost."""
+    from surveyor.cli.changes import change_table
     from surveyor.report.numbers import counted, size
-    from surveyor.report.watching import changes_table, ending_line
+    from surveyor.report.watching import ending_line
 
     output.object("watch", {"event": "end", **result.to_dict()})
-    if output.mode == "json":
-        return 0
-    if latest:
-        output.table(changes_table([found._asdict() for found in latest[-SHOWN:]]))
     if output.mode == "csv":
-        return 0
-    if len(latest) > SHOWN:
-        output.line(f"  the last {SHOWN} of {len(latest):,}")
-    output.line()
+        output.table(change_table(found, None))
+    if output.mode != "text":
+        return
+    if found.pages:
+        output.table(change_table(found, SHOWN))
+        output.line()
     output.line(ending_line(result))
     output.line(f"{counted(result.requests, 'request')}, {size(result.bytes)}")
     for host, why in result.lying.items():
         output.warn(f"{host} answers that pages are unchanged when they are not ({why}): it is downloaded in full")
-    output.next_steps({"its pages": ["surveyor", "top", str(result.survey)]})
-    return 0
+    steps = {"all changes": ["surveyor", "diff", str(result.survey), "--since", "7d"]}
+    output.next_steps({**steps, "its pages": ["surveyor", "top", str(result.survey)]})

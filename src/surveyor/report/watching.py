@@ -1,13 +1,10 @@
-"""Tables and lines of a watch: what changed, and how it ended."""
+"""How a watch ended, as a line."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from surveyor.report.numbers import counted, percent
-from surveyor.report.tables import Table, table_of
 
 if TYPE_CHECKING:
     from surveyor.survey.watch import WatchResult
@@ -17,20 +14,6 @@ ENDINGS = {
     "budget": "The requests of the day are used up",
     "interrupted": "Stopped; the same command resumes",
 }
-
-
-def changes_table(rows: Sequence[Mapping[str, Any]]) -> Table:
-    """Format findings: kind, time and page."""
-    return table_of([dict(row) for row in rows], {"kind": str, "at": format_time, "url": str})
-
-
-def format_time(at: float) -> str:
-    """Format a time in seconds since 1970.
-
-    >>> format_time(0.0)
-    '1970-01-01 00:00 UTC'
-    """
-    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def ending_line(result: WatchResult) -> str:

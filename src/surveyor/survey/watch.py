@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from surveyor.crawler.watching import watch as run_watch
 from surveyor.errors import SurveyError
 from surveyor.fetch.http import run_sync
 from surveyor.store.layout import is_survey
+from surveyor.survey.changes import Changes, PageChange, changes
 
 if TYPE_CHECKING:
     from surveyor.config import Settings
@@ -99,6 +100,19 @@ class Meter:
         )
 
 
+def changes_found(run: RunningWatch, since: float) -> Changes:
+    """Return the pages that have changed since a time, most important first."""
+    found, urls, ledger = changes(run.folder.journal, since), run.state.urls, run.state.crawl.ledger
+
+    def share(change: PageChange) -> float:
+        page = urls.find(change.url)
+        return 0.0 if page is None else ledger.importance_of(page)
+
+    pages = [replace(change, importance=share(change)) for change in found.pages]
+    pages.sort(key=lambda change: -(change.importance or 0.0))
+    return replace(found, pages=tuple(pages))
+
+
 def watch(
     survey: Path | str,
     *,
@@ -117,8 +131,7 @@ def watch(
     day are used up; otherwise it runs until it is interrupted (Ctrl-C), and returns what it did. An unchanged page is
     downloaded again, to check its validator, at most once in `audit_days`.
 
-    `report(watch, outcome, finding)` is called for each visit; the finding is changed, new, gone, redirected, back or "".
-    The other options are settings of the survey, such as delay or contact.
+    `report(watch, XX
     """
     path = Path(survey)
     chosen = from_arguments(options, ("rate", "once", "audit_days", "report", "client", "resolver"))
