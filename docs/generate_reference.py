@@ -39,7 +39,7 @@ met (`--until coverage=0.9,pages=50` after 50 pages), and 3 if it ended for anot
 | 3 | ended without reaching the goal; the results so far are printed and saved |
 | 4 | a missing survey; a damaged, locked or newer graph or survey |
 | 5 | nothing could be fetched |
-| 130, 143 | interrupted by Ctrl-C or SIGTERM; the crawl is saved |
+| 130, 143 | interrupted by Ctrl-C or SIGTERM; the crawl or watch is saved |
 
 | command | goal | exit code 3 |
 |---|---|---|
@@ -49,8 +49,8 @@ met (`--until coverage=0.9,pages=50` after 50 pages), and 3 if it ended for anot
 | `simulate` | `--until` | a strategy did not reach it |
 | `rank`, `top`, `explain` | `--tolerance` | `--max-sweeps` was reached first |
 
-`--json` prints one object. It always has `schema` (now 2; increased when a field is removed or changes its meaning)
-and `command`.
+`--json` prints one object; `watch` prints one per line, for each change and at the end. It always has `schema` (now 2;
+increased when a field is removed or changes its meaning) and `command`.
 
 | field | in | meaning |
 |---|---|---|
@@ -102,6 +102,8 @@ and `command`.
 | `engine`, `columns`, `rows`, `seconds` | `sql` | the SQL engine and all rows; without a query `tables` |
 | `files` | `export` | files written: `path`, `bytes` |
 | `old`, `new`, `old_coverage`, `new_coverage` | `diff` | the two surveys |
+| `since`, `visited`, `counts`, `changes` | `diff --since` | the time, pages visited since, number of each kind, pages |
+| | | (`kind`, `url`, `at`, `importance`, `old_title`, `title`) |
 | `differing`, `margin` | `diff` | settings that differ, which makes shares incomparable; error bound of a difference |
 | `pages_in_both`, `best`, `overlap`, `kendall`, `l1` | `diff` | similarity of the rankings; |
 | | | `overlap` is that of the top `best` pages |
@@ -191,6 +193,15 @@ and `command`.
 | – `samples` | | accuracy of the estimates after some `fetches`: `l1` error, Kendall's `tau`, |
 | | | `bound` on the error (or null) |
 | – `curve` | | `at_least`, `at_most`, `sampled` (or null) and `true` coverage by `fetches`, at most 200 points |
+| `event` | `watch` | what was found: changed, new, gone, redirected or back, with `at` (seconds since 1970), `url`, |
+| | | `title`; or end |
+| `ending` | `watch`, at the end | done, budget or interrupted |
+| `rate`, `requests`, `bytes` | | requests per day; those sent, and bytes received |
+| `found` | | number of pages by finding |
+| `fresh`, `fresh_error` | | forecast share of importance that is fresh, and its standard error |
+| `unavailable` | | pages that are gone or blocked |
+| `lying` | | hosts that answer 304 for changed pages, with the reason |
+| `started` | | seconds since 1970 |
 | `healthy`, `checks` | `doctor` | each check has `name`, `value`, `fine` (whether it passed; null: not required) |
 
 `score` is 100 · log(share / floor) / log(best / floor), with floor the smallest share of any page. It

@@ -63,6 +63,7 @@ _MODULES = {  # module -> its public names
     "survey.crawl": "crawl",
     "survey.importance": "Importance",
     "survey.survey": "Survey open",
+    "survey.watch": "WatchResult watch",
     "web.suffixes": "Suffixes",
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names.split()}
@@ -124,6 +125,7 @@ __all__ = [
     "Tracking",
     "Trust",
     "UsageError",
+    "WatchResult",
     "Windowed",
     "bit_vectors",
     "build_graph",
@@ -154,6 +156,7 @@ __all__ = [
     "supporters",
     "synthetic_web",
     "trust",
+    "watch",
     "write_graph",
     "write_report",
 ]
@@ -215,6 +218,7 @@ if TYPE_CHECKING:
     from surveyor.survey.crawl import crawl
     from surveyor.survey.importance import Importance
     from surveyor.survey.survey import Survey, open  # noqa: A004
+    from surveyor.survey.watch import WatchResult, watch
     from surveyor.web.suffixes import Suffixes
 
 

@@ -182,6 +182,12 @@ class Settings:
         default=True,
         example="true",
     )
+    main_text: bool = SWITCH(
+        "Hash main texts, so that changed boilerplate is no change on a later visit.",
+        limit=ANY,
+        default=False,
+        example="true",
+    )
     follow_nofollow: bool = SWITCH("Follow links marked nofollow.", limit=ANY, default=False, example="false")
     timeout: float = SECONDS("Maximum seconds for one page.", 60.0, POSITIVE, "60")
     max_bytes: int = AMOUNT("Maximum bytes of one page.", 10_000_000, POSITIVE, "10MB")

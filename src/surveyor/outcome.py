@@ -46,7 +46,13 @@ def was_requested(outcome: Outcome) -> bool:
 
 
 LISTS = ("out_of_scope", "nofollow")
-VALUES = ("status", "fetched_at", "seconds", "hash", "etag", "last_modified", "title", "language", "warc", "size")
+VALUES = (
+    *("status", "fetched_at", "seconds", "hash", "etag", "last_modified", "title", "language", "warc", "size"),
+    *("text_hash", "expires"),
+)
+
+
+TEXT_METHOD = 2  # bytes at the start of `text_hash` that identify the extraction method
 
 
 class Place(NamedTuple):
@@ -68,6 +74,8 @@ class Exchange:
     at: float  # time of the request, in seconds since 1970
     ip: str = ""
     truncated: str = ""  # "length", "time" or "disconnect", if the body is incomplete
+    refers: Place | None = None  # records of the earlier fetch that had the same body
+    not_modified: bool = False  # the server answered so (304) and sent no body
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,6 +94,8 @@ class Visit(Outcome):
     language: str = ""
     warc: Place | None = None  # position in the archive
     size: int = 0  # bytes transferred
+    text_hash: bytes = b""  # of the main text, which boilerplate does not change; empty if unknown
+    expires: float = 0.0  # time until which the server declares the page fresh; 0 if it does not
     exchange: Exchange | None = None  # until it is in the archive; not compared
 
     def __eq__(self, other: object) -> bool:
@@ -98,6 +108,20 @@ class Visit(Outcome):
         )
 
     __hash__ = None  # contains arrays
+
+
+def has_changed(before: Visit, after: Visit) -> bool | None:
+    """Return whether the content of a page differs between two visits that fetched it; None if that is unknown.
+
+    Equal bytes are equal content. If the bytes differ, the main texts decide. Without comparable hashes of the main
+    text it is unknown: a timestamp in a footer also changes the bytes.
+    """
+    if before.hash and before.hash == after.hash:
+        return False
+    first, second = before.text_hash, after.text_hash
+    if not first or not second or first[:TEXT_METHOD] != second[:TEXT_METHOD]:
+        return None
+    return first != second
 
 
 class RobotsFile(NamedTuple):

@@ -120,6 +120,7 @@ def test_every_setting_is_either_harmless_or_checked() -> None:
         "damping",
         "avoid",
         "archive",
+        "main_text",
         "follow_nofollow",
         "graph",
     }

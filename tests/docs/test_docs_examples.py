@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import doctest
+import functools
 import os
 import re
 import shlex
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -181,6 +185,47 @@ def test_the_tutorial_of_a_site_shows_what_comes(shell: Shell, web: EmbeddedWeb)
     rows = re.findall(r"^ +[\d.]+ .*(?:/|html).*$", text, re.MULTILINE)  # of tables
     assert len(rows) > 15
     assert [row for row in rows if row not in result] == [], result
+
+
+@posix
+def test_the_tutorial_of_a_watch_shows_what_comes(shell: Shell) -> None:
+    page = "docs/tutorials/keep-a-site-fresh.md"
+    lines = re.findall(r"^\$ (.*)$", "\n".join(code_of(page, "console")), re.MULTILINE)
+    made, edited = lines[:4], [line for line in lines[6:] if line.startswith("echo")]
+    for line in made:
+        assert shell(line).returncode == 0, line
+    handler = functools.partial(QuietHandler, directory=str(shell.folder / "site"))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+        crawl, watch = (
+            next(line for line in lines if line.startswith(f"surveyor {name}")) for name in ("crawl", "watch")
+        )
+        assert "Goal reached (3 pages)" in shell(crawl.replace("8766", str(server.server_port))).stdout
+        for line in edited:
+            assert shell(line).returncode == 0, line
+        result = ""
+        for _ in range(20):
+            time.sleep(1.1)
+            done = shell(watch)
+            assert done.returncode == 0, done.stderr
+            result += done.stdout.replace(str(server.server_port), "8766")
+            if "changed " in result and "new " in result:
+                break
+        server.shutdown()
+    text = (ROOT / page).read_text("utf-8")
+    rows = re.findall(r"^ +[\d.]+ % .* (\w+) +(http.*)$", text, re.MULTILINE)
+    assert len(rows) == 2
+    for kind, url in rows:
+        assert re.search(rf" {kind} +{re.escape(url)}$", result, re.MULTILINE), result
+    assert (shell.folder / "site.survey" / "changes.atom").is_file()
+    assert "Nothing more is due" in result
+
+
+class QuietHandler(SimpleHTTPRequestHandler):
+    """Serves files without a log."""
+
+    def log_message(self, *_: object) -> None:
+        pass
 
 
 @posix

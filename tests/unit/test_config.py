@@ -41,6 +41,7 @@ VALUES: dict[str, list[Any]] = {
     "keep_busy": [True, False, True, False, True],
     "contact": [f"{name}@example.org" for name in "abcde"],
     "archive": [False, True, False, True, False],
+    "main_text": [True, False, True, False, True],
     "follow_nofollow": [True, False, True, False, True],
     "graph": [True, False, True, False, True],
     "timeout": [1.0, 2.0, 3.0, 4.0, 5.0],

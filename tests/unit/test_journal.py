@@ -78,6 +78,8 @@ VISIT = st.builds(
     TEXT,
     st.none() | PLACE,
     st.integers(0, 2**40),
+    st.binary(max_size=20),
+    TIME,
 ).filter(lambda visit: visit.kind != "redirected" or visit.target >= 0)
 
 
@@ -303,7 +305,7 @@ def test_an_older_version_is_rejected_and_left_unchanged(tmp_path: Path, *, writ
     path = tmp_path / "journal.sqlite"
     with closing(sqlite3.connect(path)) as raw:
         raw.executescript(VERSION_1)
-    with pytest.raises(SurveyError, match=r"older surveyor \(version 1; this one reads version 4\)") as caught:
+    with pytest.raises(SurveyError, match=r"older surveyor \(version 1; this one reads version 5\)") as caught:
         Journal.open(path, write=write)
     assert "--fresh" in caught.value.hint
     with closing(sqlite3.connect(path)) as raw:
@@ -406,3 +408,15 @@ def test_full_sync_and_flush(tmp_path: Path) -> None:
         journal.commit([Outcome(0, "gone")], URLS)
         journal.flush()
         assert (tmp_path / "journal.sqlite-wal").stat().st_size == 0
+
+
+def test_a_visit_that_refers_to_an_earlier_record_does_not_shorten_the_archive(tmp_path: Path) -> None:
+    path = tmp_path / "journal.sqlite"
+    early, late = Place("00000.warc.gz", 0, 10), Place("00001.warc.gz", 50, 10)
+    with closing(Journal.open(path, create=True)) as journal:
+        journal.commit([Visit(0, "fetched", warc=early), Visit(1, "fetched", warc=late)], URLS)
+        journal.commit([Visit(0, "fetched", status=304, warc=early)])
+        assert journal.archived == ("00001.warc.gz", 60)
+    with closing(Journal.open(path)) as journal:
+        journal.commit([Visit(0, "fetched", status=304, warc=early)])
+        assert journal.archived == ("00001.warc.gz", 60)

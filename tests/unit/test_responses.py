@@ -242,6 +242,10 @@ def test_a_page_that_has_not_changed_is_as_it_was() -> None:
     before = world.visit(SEED, body=b"<title>Hi</title>" + links("/a", "https://other.org/"), etag='"1"')
     again = world.visit(SEED, before, status=304, not_modified=True, etag='"1"', timings=Timings(total=0.25))
     assert again == replace(before, status=304, seconds=0.25, size=0, fetched_at=1e9)
+    moved = world.visit(
+        SEED, before, status=304, not_modified=True, etag='"2"', headers=((b"Cache-Control", b"max-age=60"),)
+    )
+    assert (moved.etag, moved.expires, moved.hash, moved.title) == ('"2"', 1e9 + 60, before.hash, "Hi")
     narrow = World("host", exclude=("*/a",))
     narrow.urls.ids(world.urls.added(0))
     again = narrow.visit(SEED, before, status=304, not_modified=True)
@@ -418,3 +422,28 @@ def test_bytes_of_any_kind_make_a_visit() -> None:
             body = b"".join(chance.choices(parts, k=20))
             visit = world.visit(SEED, body=body, headers=(HTML, (b"Link", body), (b"X-Robots-Tag", body)))
             assert visit.kind in ("fetched", "redirected")
+
+
+def test_the_main_text_is_hashed_only_where_it_is_needed() -> None:
+    world, body = World(main_text=True), b"<p>Some words</p>"
+    answer = world.answer(SEED, body=body)
+    assert world.reader.needs_text(answer)
+    world.reader.hash_text(answer)
+    first = world.visits(answer)[0]
+    assert len(first.text_hash) == 16
+    again = world.answer(SEED, first, body=body)
+    assert not world.reader.needs_text(again)
+    assert world.visits(again)[0].text_hash == first.text_hash
+    assert world.visit(SEED, first, status=304, not_modified=True).text_hash == first.text_hash
+    changed = world.answer(SEED, first, body=b"<p>Other words</p>")
+    assert world.reader.needs_text(changed)
+    assert world.visits(changed)[0].text_hash == b""  # unknown: not that of the other content
+    assert not world.reader.needs_text(world.answer(SEED, status=404))
+    assert not World().reader.needs_text(world.answer(SEED, body=body))
+
+
+def test_until_when_a_page_is_fresh() -> None:
+    visit = World().visit(
+        SEED, body=b"x", headers=(HTML, (b"Cache-Control", b"public"), (b"cache-control", b"max-age=60"))
+    )
+    assert visit.expires == 1e9 + 60

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import gzip
 import hashlib
 import io
 import os
 import sys
 import tempfile
+import types
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +27,7 @@ from surveyor.store import warc
 from surveyor.store.warc import Archive
 
 warcio: Any = pytest.importorskip("warcio")
+pytest.importorskip("warcio.checker")
 
 REQUEST = b"GET / HTTP/1.1\r\nHost: example.org\r\n\r\n"
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nX-Odd:  \xe9 two\r\n\r\n"
@@ -263,3 +267,101 @@ def test_says_which_package_is_missing(tmp_path: Path, monkeypatch: pytest.Monke
     archive = Archive.open(tmp_path, write=False)  # only bodies need it
     with pytest.raises(UsageError, match="reading only"):
         archive.write(exchange())
+
+
+NOT_MODIFIED = b'HTTP/1.1 304 Not Modified\r\nETag: "1"\r\nContent-Length: 12\r\n\r\n'
+
+
+def test_a_page_with_the_same_body_is_a_revisit_record(tmp_path: Path) -> None:
+    archive = Archive.open(tmp_path)
+    first = archive.write(exchange(body=b"<p>hello</p>" * 100))
+    again = replace(exchange(body=b"<p>hello</p>" * 100), at=1_800_000_000.5, refers=first)
+    second = archive.write(again)
+    third = archive.write(replace(again, refers=second))  # refers to the response, not to the revisit record
+    other = archive.write(replace(again, refers=first, body=b"something else"))
+    archive.close()
+    archive = Archive.open(tmp_path, write=False)
+    assert archive.read(second) == again
+    assert archive.read(third) == again
+    assert archive.read(other).body == b"something else"
+    found = [record for record in records(tmp_path / first.file) if record.rec_type in ("response", "revisit")]
+    assert [record.rec_type for record in found] == ["response", "revisit", "revisit", "response"]
+    names = ["Record-ID", "Target-URI", "Date", "Payload-Digest"]
+    _, *whole = (found[0].rec_headers.get_header(f"WARC-{name}") for name in names)
+    for record in found[1:3]:
+        assert record.rec_headers.get_header("WARC-Profile") == (
+            "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
+        )
+        refers = ["Refers-To-Target-URI", "Refers-To-Date", "Payload-Digest"]
+        assert [record.rec_headers.get_header(f"WARC-{name}") for name in refers] == whole
+        assert record.rec_headers.get_header("WARC-Date") == "2027-01-15T08:00:00.500000Z"
+
+
+def test_other_tools_read_revisit_records(tmp_path: Path) -> None:
+    archive = Archive.open(tmp_path)
+    first = archive.write(exchange())
+    same = archive.write(replace(exchange(), refers=first))
+    fresh = archive.write(replace(exchange(), response=NOT_MODIFIED, body=b"", refers=first, not_modified=True))
+    archive.close()
+    kinds, codes, bodies = [], [], []
+    for record in records(tmp_path / first.file):
+        if record.rec_type in ("response", "revisit"):
+            kinds.append(record.rec_headers.get_header("WARC-Profile", "").rpartition("/")[2] or record.rec_type)
+            codes.append(record.http_headers.get_statuscode())
+            bodies.append(record.raw_stream.read())
+    assert kinds == ["response", "identical-payload-digest", "server-not-modified"]
+    assert (codes, bodies) == (["200", "200", "304"], [b"<p>hello</p>", b"", b""])
+    assert min(same.length, fresh.length) >= warc.SHORTEST  # they can be erased
+    with contextlib.closing(Archive.open(tmp_path, write=False)) as archive:
+        read = archive.read(fresh)
+        assert (read.response, read.body, read.not_modified) == (ANSWER, b"<p>hello</p>", True)
+    checked = warcio.checker.Checker(warcio_arguments(tmp_path / first.file))
+    checked.process_all()
+    assert checked.exit_value == 0
+
+
+def warcio_arguments(path: Path) -> Any:
+    return types.SimpleNamespace(inputs=[str(path)], verbose=False)
+
+
+def test_a_page_that_was_not_modified_keeps_its_place_if_the_earlier_record_is_gone(tmp_path: Path) -> None:
+    archive = Archive.open(tmp_path)
+    first = archive.write(exchange())
+    archive.flush()
+    archive.erase([first])
+    fresh = replace(exchange(), response=NOT_MODIFIED, body=b"", refers=first, not_modified=True)
+    assert archive.write(fresh) == first
+    full = archive.write(replace(exchange(), refers=first))
+    assert archive.read(full).body == b"<p>hello</p>"
+    assert archive.read(full).refers is None
+    archive.close()
+
+
+@attack(
+    "revisit records that refer to other records",
+    area="journal and archives",
+    must_hold="only a response of the same URL with the stated digest is returned",
+    inputs=6,
+)
+@pytest.mark.parametrize("goal", ["another page", "a revisit", "itself", "a folder", "nothing", "another body"])
+def test_a_revisit_record_refers_to_a_response_of_its_page(tmp_path: Path, goal: str) -> None:
+    archive = Archive.open(tmp_path)
+    first, other = archive.write(exchange(1)), archive.write(exchange(2))
+    changed = archive.write(exchange(1, b"changed"))
+    again = archive.write(replace(exchange(1), refers=first))
+    end = sum(again[1:])
+    places = {
+        "another page": other,
+        "a revisit": again,
+        "itself": Place(first.file, end, 700),
+        "a folder": Place("../00000.warc.gz", 0, 9),
+        "nothing": Place(first.file, 1 << 40, 9),
+        "another body": changed,
+    }
+    about, _, _ = archive._records_at(first)
+    names = [about(f"WARC-{name}") for name in ("Record-ID", "Target-URI", "Date", "Payload-Digest")]
+    data = warc._records(replace(exchange(1), refers=first), warc._Earlier(places[goal], *names))
+    archive._append(data)
+    with pytest.raises(SurveyError):
+        archive.read(Place(first.file, end, len(data)))
+    archive.close()

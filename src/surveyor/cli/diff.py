@@ -1,12 +1,14 @@
-"""`surveyor diff`: the differences between two surveys."""
+"""`surveyor diff`: the differences between two surveys, or the changes within one since a time."""
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from surveyor.cli import options
+from surveyor.errors import UsageError
 from surveyor.report.numbers import count, percent, share_at_most
 
 if TYPE_CHECKING:
@@ -20,10 +22,15 @@ KEYS = ("kind", "old_share", "new_share", "old_position", "new_position", "url")
 
 @options.command("diff", table=True)
 @click.argument("old", type=click.Path(), metavar="OLD")
-@click.argument("new", type=click.Path(), metavar="NEW")
-@options.top(10, "Pages of each kind to list; --csv prints all.")
-def command(output: Output, *, old: str, new: str, top: int) -> int:
+@click.argument("new", type=click.Path(), metavar="[NEW]", required=False)
+@click.option("--since", metavar="TIME", help="Compare the survey with itself at this time (2026-11-18, 12h, 7d, 2w).")
+@click.option("--atom", type=click.Path(), metavar="FILE", help="Write the changes since TIME as an Atom feed, too.")
+@options.top(10, "Pages to list, with two surveys of each kind; --csv prints all.")
+def command(output: Output, *, old: str, new: str | None, since: str | None, atom: str | None, top: int) -> int:
     """Show the differences between the surveys OLD and NEW: pages that are new, gone, risen, fallen or changed.
+
+    With --since and one survey, show the pages whose content has changed since that time, as far as later visits
+    found it. Times are in UTC unless they name a zone.
 
     A survey knows only the pages it has fetched. A page counts as risen or fallen only if the difference of its shares
     exceeds the error bound of both surveys, and as new or gone only if that is certain; uncertain changes are
@@ -31,6 +38,19 @@ def command(output: Output, *, old: str, new: str, top: int) -> int:
     """
     from surveyor.survey.survey import Survey
 
+    if since is not None and new is None:
+        from surveyor.cli import changes
+        from surveyor.survey.changes import since_time
+
+        with Survey(old) as survey:
+            return changes.show(output, survey, since_time(since, time.time()), top=top, atom=atom)
+    if new is None or since is not None:
+        raise UsageError(
+            "diff compares two surveys, or one survey with itself at a time",
+            hint="pass OLD NEW, or one survey and --since TIME",
+        )
+    if atom is not None:
+        raise UsageError("atom needs --since", hint="pass one survey and --since TIME")
     with Survey(old) as before, Survey(new) as after:
         return show(output, before, after, top)
 

@@ -38,6 +38,7 @@ GROUPS: dict[str, Table] = {  # commands with subcommands
 COMMANDS: Table = {
     "crawl": ("crawl", "Fetch pages in order of importance; `surveyor URL` does the same."),
     "scout": ("scout", "Estimate shares, size and cost of a crawl from a few hundred fetches."),
+    "watch": ("watch", "Keep a survey fresh: re-visit its pages when they are due, within a daily budget."),
     "status": ("status", "Show the coverage of a survey; `surveyor SURVEY` does the same."),
     "graph": ("", "Build, inspect, convert and condense link graphs."),
     "rank": ("rank", "Rank the pages of a survey or graph, with a proven error."),
@@ -49,7 +50,7 @@ COMMANDS: Table = {
     "explain": ("explain", "Show the links that the score of a page comes from, or the status of a URL."),
     "report": ("report", "Write the report of a survey as one HTML file."),
     "sql": ("sql", "Query the pages, links, ranks and visits of a survey."),
-    "diff": ("diff", "Show the differences between two surveys."),
+    "diff": ("diff", "Show the differences between two surveys, or since a time."),
     "export": ("export", "Export a survey as Parquet, CSV, JSON lines, GEXF, GraphML or CDXJ."),
     "try": ("try_page", "Preview how a crawl would fetch one page."),
     "simulate": ("simulate", "Compare crawl strategies on a known graph."),

@@ -25,6 +25,8 @@ from surveyor.crawler.strategies.strategy import Reorder
 from surveyor.errors import StrategyError, UsageError
 from surveyor.outcome import NO_LINKS, Outcome, was_requested
 
+ANY = np.int64(-1)  # status
+
 
 class DomainLimits(Protocol):
     """Domains of pages and their budgets."""
@@ -60,7 +62,7 @@ class Budgets:
 
 
 class Frontier:
-    """Queued pages by priority; with `rereads`, also the pages already read."""
+    """Queued pages by priority; with `rereads`, also the pages already read; with `any_status`, all known pages."""
 
     def __init__(
         self,
@@ -68,8 +70,10 @@ class Frontier:
         *,
         budgets: DomainLimits | None = None,
         rereads: bool = False,
+        any_status: bool = False,
         queues: SingleQueue | HostQueues | None = None,
     ) -> None:
+        self._any_status = any_status
         self._ledger, self._budgets, self._rereads = ledger, budgets, rereads
         self._queues = SingleQueue(ledger.capacity) if queues is None else queues
         self._spent: dict[int, int] = {}  # pages requested from each domain
@@ -108,7 +112,7 @@ class Frontier:
             priorities = np.where(np.isin(pages, self._preferred), np.inf, priorities)
         if priorities.shape != pages.shape or pages.ndim != 1:
             raise StrategyError(f"Reorder has {pages.size:,} pages and {priorities.size:,} priorities")
-        also = mass.FETCHED if self._rereads else mass.WAITING
+        also = ANY if self._any_status else mass.FETCHED if self._rereads else mass.WAITING
         wrong = self._queues.reorder(self._ledger.mass.state, pages, priorities, also)
         if wrong >= 0:
             page, priority = int(pages[wrong]), float(priorities[wrong])

@@ -120,6 +120,10 @@ class Crawl:
         if self.scout is not None:
             self.scout.apply_event(event)
 
+    def close(self) -> None:
+        """Push the mass that is moving until it is settled."""
+        self.ledger.close()
+
     def begin(self, rng: np.random.Generator) -> None:
         """Let the strategy rank the seeds."""
         with strategy_errors(self.strategy, "at the start"):
@@ -234,7 +238,24 @@ def _plan_of(until: Rule, state: Crawl, tally: Tally) -> SamplingPlan | ScoutPla
     return None if sampled is None else SamplingPlan(*sampled, state, tally.secret)
 
 
-def record(state: Crawl, results: FetchResults, journal: Journal, tally: Tally) -> None:
+class Recorded(Protocol):
+    """A state that outcomes and events are applied to."""
+
+    @property
+    def frontier(self) -> Frontier:
+        """The queue from which the pages were leased."""
+
+    def apply(self, outcome: Outcome) -> None:
+        """Update the state for an outcome."""
+
+    def apply_event(self, event: Event) -> None:
+        """Update the state for an event that changes it."""
+
+    def close(self) -> None:
+        """Push the mass that is moving until it is settled."""
+
+
+def record(state: Recorded, results: FetchResults, journal: Journal, tally: Tally) -> None:
     """Commit results, then update the state in journal order, so that a replay is identical."""
     journal.commit(results)
     for page, until in results.retries:
@@ -251,7 +272,7 @@ def record(state: Crawl, results: FetchResults, journal: Journal, tally: Tally) 
         else:
             state.apply_event(event)
     if results.closes:
-        state.ledger.close()
+        state.close()
 
 
 def replay(state: Crawl, outcomes: Iterable[Outcome]) -> None:

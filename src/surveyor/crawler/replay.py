@@ -297,7 +297,8 @@ def _state(
     manifest, walks, scout = folder.manifest, CoverageWalks(ledger), ScoutWalks(ledger)
     follows = bool(manifest.settings.get("follow_nofollow", False))
     seeds = urls.ids(manifest.seeds).tolist()
-    reader = Reader(urls, scope_of(manifest), seeds, follow_nofollow=follows, sent=sent)
+    texts = bool(manifest.settings.get("main_text", False))
+    reader = Reader(urls, scope_of(manifest), seeds, follow_nofollow=follows, main_text=texts, sent=sent)
     frontier = Frontier(ledger, rereads=again, queues=queues(ledger.capacity, urls))
     return Derived(urls, Crawl(ledger.graph, ledger, strategy, frontier, walks, scout), reader, Tally(exact=True))
 

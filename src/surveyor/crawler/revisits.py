@@ -25,11 +25,16 @@ above its floor: without a floor it is never read again, and its change rate is 
 
 **Spacing.** Reading a page at regular intervals 1/ρ instead keeps it fresh (ρ/λ)(1 - e^(-λ/ρ)) of the time, at
 least as much as ρ/(ρ + λ): following due times is no worse than the formula. The rates are optimal for random
-spacing, not for regular spacing.
+spacing, not for regular spacing. For that, the interval T of each page satisfies
+
+    μ ((1 - e^(-λT)) / λ - T e^(-λT)) = price
+
+with the price at which the rates 1/T sum to the total; pages with μ/λ at or below the price are not read.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar, overload
@@ -175,6 +180,43 @@ def optimal_rates(
     above = max(int(np.count_nonzero(level > leaves[order])), 1)
     rates[gains] = np.maximum(floor, level[above - 1] * root - change)
     return rates
+
+
+def optimal_intervals(importance: npt.ArrayLike, change_rates: npt.ArrayLike, total: float) -> FloatArray:
+    """Return the regular re-visit intervals that maximise fresh importance; their inverses sum to `total`.
+
+    Infinity for pages that get no visits: those that never change, have no importance, or change too fast.
+
+    >>> optimal_intervals([4.0, 1.0, 1.0], [1.0, 1.0, 0.0], total=4.0).round(3)
+    array([0.359, 0.825,   inf])
+    """
+    from surveyor.kernels.revisit_index import thresholds
+
+    weight, change = _values(importance, "importance"), _values(change_rates, "change rates")
+    _alike(weight, change)
+    if not (0 <= total < np.inf):
+        raise UsageError(f"the total rate must be finite and not negative, not {total}", hint="visits per unit of time")
+    intervals = np.full(weight.shape, np.inf)
+    gains = np.flatnonzero((weight > 0) & (change > 0))
+    if gains.size == 0 or total == 0:
+        return intervals
+    weight, change = weight[gains], change[gains]
+    worth, none, level = weight / change, np.zeros(gains.size), np.empty(gains.size)
+    # With G <= x²/2 all rates together exceed the total at the lower price, unless it is too small for a float.
+    low, high = max(float(0.5 * (worth * (change / total) ** 2).max()), 1e-290), float(worth.max())
+    low = min(low, high) * 1e-3
+    while high > low * (1 + CLOSE):
+        price = math.sqrt(low) * math.sqrt(high)
+        thresholds(price, none, none, worth, level)
+        with np.errstate(divide="ignore", over="ignore"):
+            used = float((change / level).sum())
+        if used > total:
+            low = price
+        else:
+            high = price
+    thresholds(high, none, none, worth, level)
+    intervals[gains] = level / change
+    return intervals
 
 
 def freshness(

@@ -28,7 +28,8 @@ from surveyor.crawler.budgets import Budgeting, OrRank, Rank
 from surveyor.crawler.domain_graph import BestDomains
 from surveyor.crawler.graphless import restore
 from surveyor.crawler.ledger import Ledger
-from surveyor.crawler.loop import Ending, crawl, record
+from surveyor.crawler.loop import Ending, Recorded, Tally, crawl, record
+from surveyor.crawler.loop import Journal as Journaled
 from surveyor.crawler.pending import Forecast, Waiting, forecast
 from surveyor.crawler.queues import HostQueues
 from surveyor.crawler.replay import Derived, Make, derive, save, tried_again
@@ -185,7 +186,7 @@ async def _run_leg(
             client,
             state.reader,
             now.hosts,
-            PageLookup(place_of, last_visit, partial(_is_readable, state.crawl.ledger)),
+            PageLookup(place_of, last_visit, partial(is_readable, state.crawl.ledger)),
             options=FetchOptions(
                 settings.backoff, fetches_canonicals=not settings.budget
             ),  # only the frontier spends it
@@ -200,7 +201,7 @@ async def _run_leg(
             state.tally.patience = 0.0
         state.tally.watch = partial(watch, now)
         try:
-            _restore_waits(folder, queues, state.crawl.frontier, source)
+            restore_waits(folder, queues, state.crawl.frontier, source)
         except (KeyError, TypeError, UsageError) as error:
             raise damaged(folder.journal.path, f"an event that means nothing: {error!r}") from error
         watch(now, None)
@@ -212,9 +213,8 @@ async def _run_leg(
             if (task := asyncio.current_task()) is not None:
                 task.uncancel()
         stopped = ending == "interrupted"
-        await _finish_requests(
-            state, source, store, min(connection.patience, STOPPED) if stopped else connection.patience
-        )
+        patience = min(connection.patience, STOPPED) if stopped else connection.patience
+        await finish_requests(state.crawl, source, store, state.tally, patience)
         if ending is not None and not (stopped and store.is_slow):
             store.save()
     return ending
@@ -238,7 +238,7 @@ async def _crawl(now: Run, source: LiveSource, store: RunStore, budgeting: Budge
         budgeting.limit(state)
 
 
-def _is_readable(ledger: Ledger, page: int) -> bool | None:
+def is_readable(ledger: Ledger, page: int) -> bool | None:
     """Return whether a page was fetched; None if it was not requested yet."""
     from surveyor.kernels import mass
 
@@ -249,9 +249,11 @@ def _is_readable(ledger: Ledger, page: int) -> bool | None:
 class RunStore:
     """Persistence of a run: commits outcomes and newly discovered URLs, and saves checkpoints periodically."""
 
-    def __init__(self, folder: SurveyFolder, state: Derived, clock: Callable[[], float]) -> None:
-        self._folder, self._state, self._clock = folder, state, clock
-        self._next = time.monotonic() + SAVE_EVERY
+    def __init__(
+        self, folder: SurveyFolder, state: Derived, clock: Callable[[], float], *, every: float = SAVE_EVERY
+    ) -> None:
+        self._folder, self._state, self._clock, self._every = folder, state, clock, every
+        self._next = time.monotonic() + every
         self._saved = self._here
 
     @property
@@ -286,7 +288,7 @@ class RunStore:
         if time.monotonic() >= self._next:
             began = time.monotonic()
             self.save()
-            self._next = time.monotonic() + max(SAVE_EVERY, SAVE_SHARE * (time.monotonic() - began))
+            self._next = time.monotonic() + max(self._every, SAVE_SHARE * (time.monotonic() - began))
 
     def save(self) -> None:
         """Save a checkpoint, unless nothing was committed since the last one."""
@@ -295,13 +297,15 @@ class RunStore:
             self._saved = here
 
 
-def create_hosts(folder: SurveyFolder, settings: Settings, clock: Callable[[], float] | None = None) -> Hosts:
+def create_hosts(
+    folder: SurveyFolder, settings: Settings, clock: Callable[[], float] | None = None, *, persistent: bool = False
+) -> Hosts:
     """Return fresh host states for a survey; the robots.txt files of a survey from elsewhere are not used."""
-    finds = not settings.proxy
+    finds, policy = not settings.proxy, replace(politeness_policy(settings), persistent=persistent)
     if not folder.manifest.authentic:
-        return Hosts(policy=politeness_policy(settings), clock=clock, resolves=finds)
+        return Hosts(policy=policy, clock=clock, resolves=finds)
     stored = partial(_stored_robots, folder.journal, tried_again(folder)[1])
-    return Hosts(policy=politeness_policy(settings), clock=clock, resolves=finds, stored=stored)
+    return Hosts(policy=policy, clock=clock, resolves=finds, stored=stored)
 
 
 def _stored_robots(journal: Journal, again: float, origin: str) -> RobotsFile | None:
@@ -311,7 +315,7 @@ def _stored_robots(journal: Journal, again: float, origin: str) -> RobotsFile | 
     return None if kept is not None and failed and kept.fetched_at < again else kept
 
 
-def _restore_waits(folder: SurveyFolder, queues: HostQueues, frontier: Frontier, source: LiveSource) -> None:
+def restore_waits(folder: SurveyFolder, queues: HostQueues, frontier: Frontier, source: LiveSource) -> None:
     """Restore pending retries, and the waits that hosts asked for."""
     journal, hosts = folder.journal, queues.hosts
     for origin in journal.answered():
@@ -325,14 +329,14 @@ def _restore_waits(folder: SurveyFolder, queues: HostQueues, frontier: Frontier,
         elif event.kind == "robots_retry" and event.at >= again:
             unruled[event.detail["origin"]] = event
         elif event.kind == "backoff" and event.detail["until"] > hosts.clock():
-            number, until = hosts.number(event.detail["host"]), event.detail["until"]
+            number, until = hosts.number(event.detail["host"]), _end_of(event, hosts.clock())
             if event.detail.get("own", False):  # our own backoff, not requested by the host
                 hosts.wait(number, until)
             else:
                 hosts.back_off(number, until, event.detail.get("why", "Retry-After"))
     for page, event in retries.items():
         if not journal.visited_since(page, event.visit):
-            if queues.keep(page, event.detail["until"]):
+            if queues.keep(page, _end_of(event, hosts.clock())):
                 frontier.reserve(page)
             missing, why = event.detail.get("missing", False), event.detail.get("why", "")
             source.restore_retry(page, event.detail["tries"], missing=missing, why=why)
@@ -343,12 +347,18 @@ def _restore_waits(folder: SurveyFolder, queues: HostQueues, frontier: Frontier,
             hosts.restore_robots_failure(number, origin, until, detail["tries"], detail["why"], status)
 
 
-async def _finish_requests(state: Derived, source: LiveSource, store: RunStore, patience: float) -> None:
+def _end_of(event: Event, now: float) -> float:
+    """Return when the wait of an event ends: not later than its length from now, if the clock was set back since."""
+    until = float(event.detail["until"])
+    return min(until, now + max(0.0, until - event.at))
+
+
+async def finish_requests(state: Recorded, source: LiveSource, store: Journaled, tally: Tally, patience: float) -> None:
     """Wait up to `patience` seconds for requests in progress, and commit their outcomes."""
     with_end = time.monotonic() + patience
     try:
         while source.in_progress and (left := with_end - time.monotonic()) > 0:
-            record(state.crawl, await source.results_within(left), store, state.tally)
+            record(state, await source.results_within(left), store, tally)
     except asyncio.CancelledError:
         pass  # cancelled a second time: stop at once
 

@@ -50,6 +50,11 @@ class Parser:
         answer = await self._ask({"task": "page", "url": url, "headers": dict(headers)}, body)
         return answer if isinstance(answer, Failure) else _unpacked(answer)
 
+    async def text_hash(self, url: str, headers: Mapping[str, str], body: bytes) -> bytes | Failure:
+        """Hash the main text of a page, like `main_text.text_hash`."""
+        answer = await self._ask({"task": "text", "url": url, "headers": dict(headers)}, body)
+        return answer if isinstance(answer, Failure) else bytes.fromhex(answer)
+
     async def listing(self, url: str, body: bytes) -> Listing | Failure | None:
         """Parse a list of pages, like `sitemaps.read_listing`."""
         answer = await self._ask({"task": "listing", "url": url}, body)

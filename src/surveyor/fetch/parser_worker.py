@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from surveyor.web.html import Page, read_page
+from surveyor.web.main_text import text_hash
 from surveyor.web.references import Addresses
 from surveyor.web.sitemaps import read_listing
 from surveyor.web.urls import normalise
@@ -49,6 +50,8 @@ def _answer(request: dict[str, Any], body: bytes, addresses: Addresses) -> objec
     if request["task"] == "listing":
         listing = read_listing(body, request["url"])
         return None if listing is None else asdict(listing)
+    if request["task"] == "text":
+        return text_hash(body, request["url"], request["headers"]).hex()
     return packed(read_page(body, request["url"], headers=request["headers"], text=False, addresses=addresses))
 
 

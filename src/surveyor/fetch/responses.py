@@ -29,6 +29,7 @@ from surveyor.arrays import BoolArray, ByteArray, IdArray
 from surveyor.fetch.http import MOST_REDIRECTS, PASSING_STATUS, REDIRECTS, TRANSIENT, Fetched, Headers
 from surveyor.outcome import NO_LINKS, Exchange, Kind, Outcome, Visit, head
 from surveyor.web.boundary import Failure, guarded
+from surveyor.web.caching import expiry
 from surveyor.web.html import Page, read_cheap_page, read_page
 from surveyor.web.javascript import NEEDS_JAVASCRIPT
 from surveyor.web.references import Addresses
@@ -70,11 +71,24 @@ class PageResponse:
     parsed: Page | Failure | None = None  # once parsed; see `Reader.parse`
     leased: bool = True  # by the frontier; else fetched as the canonical URL of another page
     ignores_canonical: bool = False  # its canonical page cannot be read, so it is not an alias
+    text_hash: bytes = b""  # of the main text, if it was extracted; see `Reader.needs_text`
+    _digest: bytes = b""
 
     @property
     def is_page(self) -> bool:
         """Whether there is a body to parse."""
         return self.verdict.kind == "fetched" and not self.fetched.skipped and not self.fetched.not_modified
+
+    @property
+    def digest(self) -> bytes:
+        """The hash of the decoded body."""
+        self._digest = self._digest or hashlib.blake2b(self.fetched.body, digest_size=16).digest()
+        return self._digest
+
+    @property
+    def is_same(self) -> bool:
+        """Whether the body is that of the previous visit."""
+        return self.known is not None and bool(self.known.hash) and self.known.hash == self.digest
 
 
 def judge(fetched: Fetched) -> Verdict:
@@ -121,10 +135,14 @@ class Reader:
         seeds: Sequence[int],
         *,
         follow_nofollow: bool = False,
+        main_text: bool = False,
         sent: Mapping[str, str] | None = None,
     ) -> None:
-        """Assign link ids in `urls`; with `sent`, the headers of a request, visits carry their exchange."""
-        self._urls, self._scope, self._sent = urls, scope, sent
+        """Assign link ids in `urls`; with `sent`, the headers of a request, visits carry their exchange.
+
+        With `main_text`, pages need the hash of their main text.
+        """
+        self._urls, self._scope, self._main_text, self._sent = urls, scope, main_text, sent
         self._follows, self._addresses = follow_nofollow, Addresses(normalise)
         self._place: ByteArray = np.zeros(1024, np.uint8)  # per page: UNKNOWN, INSIDE, OUTSIDE
         self._seeds = np.array(seeds, np.int32)
@@ -136,6 +154,18 @@ class Reader:
 
     def _parse(self, fetched: Fetched) -> Page | None:
         return read_cheap_page(fetched.body, fetched.url, joined(fetched.headers), self._addresses)
+
+    def needs_text(self, answer: PageResponse) -> bool:
+        """Return whether the main text of a response is needed: it is not if the body is that of the last visit."""
+        return self._main_text and answer.is_page and not (answer.is_same and answer.known and answer.known.text_hash)
+
+    def hash_text(self, answer: PageResponse) -> None:
+        """Hash the main text of a page, in this process; a crawl leaves it to its parser process."""
+        from surveyor.web.main_text import text_hash
+
+        fetched = answer.fetched
+        found = guarded(fetched.url, text_hash, fetched.body, fetched.url, joined(fetched.headers))
+        answer.text_hash = b"" if isinstance(found, Failure) else found
 
     def find(self, url: str) -> int | None:
         """Return the id of a URL, if it has one."""
@@ -261,9 +291,15 @@ class Reader:
             "fetched_at": answer.at,
             "seconds": fetched.timings.total,
             "size": len(fetched.raw),
+            "expires": expiry(joined(fetched.headers), answer.at),
         }
         if fetched.not_modified and known is not None:
-            return self.judged(replace(known, **fields))  # the scope may have changed since
+            fields |= {
+                "etag": fetched.etag or known.etag,
+                "last_modified": fetched.last_modified or known.last_modified,
+            }
+            exchange = None if page.noarchive else self._exchange(answer)
+            return self.judged(replace(known, exchange=exchange, **fields))  # the scope may have changed since
         fields |= {
             "etag": fetched.etag or "",
             "last_modified": fetched.last_modified or "",
@@ -286,7 +322,8 @@ class Reader:
             NEEDS_JAVASCRIPT if page.javascript else "",
             out_of_scope=follow[~inside],
             nofollow=other,
-            hash=hashlib.blake2b(fetched.body, digest_size=16).digest(),
+            hash=answer.digest,
+            text_hash=answer.text_hash or (known.text_hash if known is not None and answer.is_same else b""),
             **fields,
         )
 
@@ -319,19 +356,24 @@ class Reader:
     def _exchange(self, answer: PageResponse) -> Exchange | None:
         """Return the request and response as transferred, for the archive."""
         fetched = answer.fetched
-        if self._sent is None or fetched.status is None or fetched.not_modified:
+        if self._sent is None or fetched.status is None:
             return None
+        if fetched.not_modified and (answer.known is None or answer.known.warc is None):
+            return None
+        same = answer.known is not None and (fetched.not_modified or (answer.is_page and answer.is_same))
         authority, _, path = fetched.url.partition("//")[2].partition("/")
         asked = [(b"Host", authority.encode()), *((n.encode(), v.encode()) for n, v in self._sent.items())]
         first = f"HTTP/{fetched.version or '1.1'} {fetched.status} {fetched.reason}".encode("latin-1", "replace")
         return Exchange(
             fetched.url,
             head(f"GET /{path} HTTP/1.1".encode(), asked),
-            head(first, fetched.headers, len(fetched.raw)),
+            head(first, fetched.headers, None if fetched.not_modified else len(fetched.raw)),
             fetched.raw,
             answer.at,
             fetched.ip,
             TRUNCATED.get(fetched.error, ""),
+            refers=answer.known.warc if same and answer.known is not None else None,
+            not_modified=fetched.not_modified,
         )
 
 

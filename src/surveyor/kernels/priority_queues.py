@@ -140,7 +140,10 @@ def pop_best(queue: Queue) -> int:
 
 @kernel_without_refcounts
 def update_priorities(queue: Queue, state: ByteArray, pages: IdArray, priorities: FloatArray, also: AnyInt) -> int:
-    """Set the priorities of pages with status WAITING or `also`; return the index of an invalid entry, or -1."""
+    """Set the priorities of pages with status WAITING or `also`, or of any status if it is negative.
+
+    Return the index of an invalid entry, or -1.
+    """
     for entry in range(pages.shape[0]):
         page = pages[entry]
         if page < 0 or page >= state.shape[0] or np.isnan(priorities[entry]):
@@ -148,7 +151,7 @@ def update_priorities(queue: Queue, state: ByteArray, pages: IdArray, priorities
         status = state[page] & STATUS
         if status == UNKNOWN:
             return entry
-        if status in (WAITING, also):
+        if status in (WAITING, also) or also < 0:
             set_priority(queue, page, priorities[entry])
     return -1
 
@@ -304,9 +307,10 @@ def new_host_heaps(pages: int, hosts: int) -> HostHeaps:
 def update_host_priorities(
     heaps: HostHeaps, hosts: Queue, state: ByteArray, pages: IdArray, priorities: FloatArray, also: AnyInt
 ) -> int:
-    """Set the priorities of pages with status WAITING or `also`; return -1, or the index of an invalid entry.
+    """Set the priorities of pages with status WAITING or `also`, or of any status if it is negative.
 
-    It stops at a page whose host is unknown: -2, -3, … mean the entries 0, 1, …
+    Return -1, or the index of an invalid entry. It stops at a page whose host is unknown: -2, -3, … mean the entries
+    0, 1, …
     """
     for entry in range(pages.shape[0]):
         page = pages[entry]
@@ -317,7 +321,7 @@ def update_host_priorities(
             return entry
         if heaps.host[page] == NONE:
             return -2 - entry
-        if status in (WAITING, also):
+        if status in (WAITING, also) or also < 0:
             set_page_priority(heaps, hosts, page, priorities[entry])
     return -1
 

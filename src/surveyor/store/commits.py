@@ -45,7 +45,7 @@ COMMITS = """CREATE TABLE commits(number INTEGER PRIMARY KEY, visit INTEGER NOT 
   event INTEGER NOT NULL, digest BLOB NOT NULL)"""
 VISIT = (
     "page, kind, reason, target, links, status, fetched_at, seconds, hash, etag, last_modified, out_of_scope, "
-    "nofollow, title, language, warc_file, warc_offset, warc_length, size"
+    "nofollow, title, language, warc_file, warc_offset, warc_length, size, text_hash, expires"
 )
 TABLES = {  # table -> its key, all its columns
     "urls": ("id", "id, url"),

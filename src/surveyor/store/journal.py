@@ -24,7 +24,8 @@ with reason *deleted* and holds nothing else; pages never visited get such a row
 again. URLs are kept, as other pages link to them. `identity` changes, so no earlier checkpoint is used. Freed space is
 overwritten, and the digests of all commits are recomputed.
 
-A journal of another version is rejected (`OtherVersion`), damaged or not; version 4 is the first that was released.
+A journal of another version is rejected (`OtherVersion`), damaged or not; version 4 is the first that was
+released, version 5 added `text_hash` and `expires`.
 """
 # ruff: noqa: S608  # statements are built from column names only; values are always bound
 
@@ -80,6 +81,7 @@ class Journal:
         self._last, self._edition = last, _edition(connection)
         self.position = self.url_count = 0  # number of the last visit; id of the next page
         self.refresh()
+        self._archived = self.archived if head is not None else None  # only a writer needs it
 
     @classmethod
     def open(
@@ -153,7 +155,9 @@ class Journal:
         if named.min(initial=0) < 0 or named.max(initial=-1) >= known:
             problem = f"outcomes name pages {named.min()} to {named.max()}, and {known} pages have URLs"
             raise UsageError(problem, hint="commit the URLs with them")
-        places = sorted((visit.warc.file, visit.warc.offset + visit.warc.length) for visit in visits if visit.warc)
+        ends = [(visit.warc.file, visit.warc.offset + visit.warc.length) for visit in visits if visit.warc]
+        before = [] if self._archived is None else [self._archived]
+        ends = [max([*ends, *before])] if ends else []  # some visits refer to earlier records
         position = self.position + len(visits)
         rows = [(visit, *row) for visit, row in enumerate(_rows(visits), self.position + 1)]
         pages = list(enumerate(map(_text, new_urls), self.url_count))
@@ -166,13 +170,14 @@ class Journal:
         with disk_errors(self.path), transaction(self._connection):
             run = self._connection.executemany
             run("INSERT INTO urls VALUES (?, ?)", pages)
-            run(f"INSERT INTO visits(visit, {COLUMNS}) VALUES (?{', ?' * 19})", rows)
+            run(f"INSERT INTO visits(visit, {COLUMNS}) VALUES (?{', ?' * 21})", rows)
             run("INSERT OR REPLACE INTO robots VALUES (?, ?, ?, ?, ?)", robots)
             run("INSERT INTO events(event, visit, at, kind, detail) VALUES (?, ?, ?, ?, ?)", notes)
-            run("INSERT OR REPLACE INTO meta VALUES ('archived', ? || ' ' || ?)", places[-1:])
+            run("INSERT OR REPLACE INTO meta VALUES ('archived', ? || ' ' || ?)", ends)
             if changes is not None:
                 cash.write(self._connection, changes, position)
             commits.add(self._connection, last)
+        self._archived = ends[0] if ends else self._archived
         self.position, self.url_count = position, known
         self._reached(last)
 
@@ -188,6 +193,22 @@ class Journal:
                 values = page, kind, links, reason or "", -1 if target is None else target
                 yield (Visit(*values, fetched_at=at) if at and kind == "blocked" else Outcome(*values))
 
+    def history(self) -> Iterator[tuple[int, str, str, int, float, bytes, float]]:
+        """Yield what a schedule of re-visits needs of each visit.
+
+        Page, kind, reason, status, time, a hash of the main text (or of the content, if there is none), and the time
+        until which the page is declared fresh.
+        """
+        columns = "visit, page, kind, reason, status, fetched_at, coalesce(text_hash, hash), expires"
+        for rows in self._chunks(f"SELECT {columns} FROM visits", "visit", 0):
+            self._check([(*row[1:4], 0) for row in rows], [])
+            for _, page, kind, reason, status, at, content, expires in rows:
+                if type(status) not in (int, type(None)) or {type(at), type(expires)} - {float, type(None)}:
+                    raise damaged(self.path, "a visit whose status or time is no number")
+                if not isinstance(content, bytes | None):
+                    raise damaged(self.path, "a visit whose hash is no bytes")
+                yield page, kind, reason or "", status or 0, at or 0.0, content or b"", expires or 0.0
+
     def visits(self, since: int = 0) -> Iterator[Visit]:
         """Yield the visits after a position, in the order in which they counted."""
         for rows in self._chunks(f"SELECT visit, {COLUMNS} FROM visits", "visit", since):
@@ -198,6 +219,17 @@ class Journal:
         query = f"""SELECT {COLUMNS} FROM visits WHERE page = ?1 AND (kind = ?2 OR ?2 IS NULL)
             AND (visit < ?3 OR ?3 IS NULL) ORDER BY visit DESC LIMIT 1"""
         return next(self._visits(self._ask(query, page, kind, before)), None)
+
+    def last_result(self, page: int, *, before: int) -> Visit | None:
+        """Return the latest visit to a page before a visit that was not blocked."""
+        query = f"""SELECT {COLUMNS} FROM visits WHERE page = ?1 AND kind != 'blocked' AND visit < ?2
+            ORDER BY visit DESC LIMIT 1"""
+        return next(self._visits(self._ask(query, page, before)), None)
+
+    def position_at(self, at: float) -> int:
+        """Return the position before the first visit at or after a time; the end if there is none."""
+        found = self._ask("SELECT min(visit) FROM visits WHERE fetched_at >= ?", at)[0][0]
+        return self.position if found is None else int(found) - 1
 
     def urls(self, since: int = 0) -> Iterator[str]:
         """Yield the URLs of pages from this id on."""
@@ -465,7 +497,7 @@ class Journal:
             check_visits(rows)
         for row, links, outside, nofollow in zip(rows, *lists, strict=True):
             page, kind, reason, target, _, status, at, seconds, digest, etag, changed = row[:11]
-            title, language, file, offset, length, size = row[13:]
+            title, language, file, offset, length, size, text_digest, expires = row[13:]
             yield Visit(
                 page,
                 kind,
@@ -484,6 +516,8 @@ class Journal:
                 language or "",
                 None if file is None else Place(file, offset, length),
                 size or 0,
+                text_digest or b"",
+                expires or 0.0,
             )
 
     def _check(self, rows: Sequence[Any], lists: Sequence[IdArray]) -> None:
@@ -525,6 +559,8 @@ def _rows(visits: Sequence[Visit]) -> list[tuple[object, ...]]:
             _text(visit.language),
             *(visit.warc or (None, None, None)),
             visit.size or None,
+            visit.text_hash or None,
+            _real(visit.expires),
         )
         for visit, links, outside, nofollow in zip(visits, *lists, strict=True)
     ]

@@ -42,6 +42,8 @@ VISIT = {
 MORE = {
     "etag": "string",
     "last_modified": "string",
+    "text_hash": "binary",
+    "expires": "timestamp",
     "warc_file": "string",
     "warc_offset": "int64",
     "warc_length": "int64",
@@ -70,7 +72,9 @@ def visit_rows(journal: Journal) -> Iterator[tuple[Any, ...]]:
     """Yield the columns of `VISITS` for each visit."""
     for number, visit in enumerate(islice(journal.visits(), journal.position), 1):
         place = visit.warc or (None, None, None)
-        yield (number, visit.page, *visit_values(visit), visit.etag or None, visit.last_modified or None, *place)
+        expires = None if not visit.expires else round(visit.expires * 1e6)
+        marks = visit.etag or None, visit.last_modified or None, visit.text_hash or None, expires
+        yield (number, visit.page, *visit_values(visit), *marks, *place)
 
 
 def link_batches(journal: Journal, judged: Callable[[Visit], Visit] = lambda visit: visit) -> Iterator[Batch]:

@@ -54,6 +54,10 @@ def _number(value: Any) -> bool:
     return type(value) in (int, float) and math.isfinite(value)
 
 
+def _is_bool(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
 def _optional_bool(value: Any) -> bool:
     return value is None or isinstance(value, bool)
 
@@ -114,6 +118,8 @@ VISIT: dict[str, tuple[int, Test]] = {  # index in `commits.VISIT`; links, kind 
     "language": (14, _text),
     "warc_file": (15, _name),
     "size": (18, _count),
+    "text_hash": (19, _bytes),
+    "expires": (20, is_time),
 }
 PLACE = slice(15, 18)  # columns of a WARC location
 ROBOTS: dict[str, Test] = {
@@ -154,6 +160,9 @@ EVENTS: Mapping[str, Mapping[str, Test]] = {
     },
     "scout_sample": {"pages": _pages, "unfetched": _count, "fetched": _count},
     "scout_sitemaps": {"lists": _count, "pages": _count},
+    "watch": {"rate": _count},
+    "audit": {"page": _count, "at": _number, "changed": _is_bool},
+    "lying": {"host": _text, "why": _text},
     "recovery": {"last_good": _count, "lost_commits": _count},
     "in_links": {"page": _count, "sources": _pages},
     "budgets": {
@@ -178,6 +187,7 @@ EVENTS: Mapping[str, Mapping[str, Test]] = {
 PAGES_OF: Mapping[str, tuple[str, ...]] = {  # details of events that are pages
     "retry": ("page",),
     "in_links": ("page", "sources"),
+    "audit": ("page",),
     "epoch": ("starts",),
     "scout_sample": ("pages",),
 }

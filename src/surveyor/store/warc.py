@@ -5,6 +5,11 @@ Each fetch is two records, *response* and *request*, with the header as the serv
 member, so that it can be read by itself. A `Place` locates both records of a fetch; the response comes first. Files
 are numbered, begin with a *warcinfo* record, and a new one is started when one is full.
 
+A fetch whose body the archive has from an earlier fetch of the page is a *revisit* record without the body, with one of
+the two profiles of WARC/1.1: *server-not-modified* for a 304, *identical-payload-digest* for the same bytes. It names
+the earlier record by id, URL, date and, in a field of its own (`Surveyor-Refers-To-Place`), by location: `read` returns
+the body from there. It never refers to another revisit record.
+
 **Durability.** `flush` syncs to disk before the journal commits the locations. Only records that the journal refers to
 count: `Archive.open` truncates whatever follows the last record that the journal knows, complete or torn, and renames
 later files to `.unfinished`. A file that is shorter than the journal states, or missing, is left unchanged, and
@@ -29,7 +34,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from surveyor.errors import MissingExtra, SurveyError, UsageError
 from surveyor.outcome import Exchange, Place
@@ -41,6 +46,9 @@ LARGEST = 1 << 48  # bytes: maximum offset in a file
 MOST_UNPACKED = 1 << 30  # bytes of one record after decompression
 SHORTEST = 400  # bytes of two records: shorter ones have no room for the record that erases them
 BINARY = getattr(os, "O_BINARY", 0)  # Windows would convert line ends
+PROFILE = "http://netpreserve.org/warc/1.1/revisit/"
+PLACE_FIELD = "Surveyor-Refers-To-Place"
+WRITTEN_PLACE = re.compile(r"(\S{1,255}) ([0-9]{1,15}) ([0-9]{1,15})")
 NAME = re.compile(r"([0-9]{5,12})\.warc\.gz")
 ERASED = (
     "WARC/1.1\r\nWARC-Type: metadata\r\nWARC-Record-ID: <urn:uuid:{}>\r\nWARC-Date: 1970-01-01T00:00:00Z\r\n"
@@ -87,10 +95,19 @@ class Archive:
         return archive
 
     def write(self, exchange: Exchange) -> Place:
-        """Append the records of one fetch; they are durable after the next `flush`."""
+        """Append the records of one fetch; they are durable after the next `flush`.
+
+        Return the location of the earlier records if the server sent no body and those cannot be read: nothing is
+        written then.
+        """
         if self._writer is None:
             raise UsageError(f"{self.folder} is open for reading only", hint="open the survey for writing")
-        records = _records(exchange)
+        earlier = None if exchange.refers is None else self._earlier(exchange.refers)
+        if exchange.not_modified and exchange.refers is not None and earlier is None:
+            return exchange.refers
+        if earlier is not None and not exchange.not_modified and earlier.digest != _digest(exchange.body):
+            earlier = None  # the same content, but compressed differently
+        records = _records(exchange, earlier)
         with disk_errors(self.folder):
             if self._file < 0 or self._end >= self._limit:
                 self._begin()
@@ -105,9 +122,55 @@ class Archive:
                 os.fsync(self._file)
 
     def read(self, place: Place) -> Exchange:
-        """Read one fetch and verify its digest."""
+        """Read one fetch and verify its digest; of a revisit, with the body of the earlier fetch.
+
+        A page that was not modified has the response of the earlier fetch.
+        """
+        about, message, request = self._records_at(place)
+        lost = self._lost(place)
+        try:
+            at = datetime.fromisoformat(about("WARC-Date")).timestamp()
+        except (ValueError, TypeError, OverflowError) as error:
+            raise lost from error
+        url, ip, truncated = (about(f"WARC-{name}", "") for name in ("Target-URI", "IP-Address", "Truncated"))
+        first, end, body = message.partition(b"\r\n\r\n")
+        kind, origin = about("WARC-Type"), None
+        if kind == "revisit":
+            origin = _place_in(about(PLACE_FIELD))
+            if origin is None:
+                raise lost
+            whole, earlier, _ = self._records_at(origin)
+            if whole("WARC-Type") != "response" or whole("WARC-Target-URI") != url:
+                raise lost
+            old, _, body = earlier.partition(b"\r\n\r\n")
+            if about("WARC-Profile") == f"{PROFILE}server-not-modified":
+                return Exchange(url, request, old + end, body, at, ip, truncated, origin, not_modified=True)
+            if about("WARC-Payload-Digest") != _digest(body):
+                raise lost
+        elif kind != "response":
+            raise lost
+        return Exchange(url, request, first + end, body, at, ip, truncated, origin)
+
+    def _lost(self, place: Place) -> SurveyError:
         path = self._path(place)
-        lost = SurveyError(f"{path} holds no page at {place.offset}", hint="it was erased, cut short or damaged")
+        return SurveyError(f"{path} holds no page at {place.offset}", hint="it was erased, cut short or damaged")
+
+    def _earlier(self, place: Place) -> _Earlier | None:
+        """Return the response record at a location, or the one a revisit record there refers to, if intact."""
+        try:
+            about, _, _ = self._records_at(place)
+            if about("WARC-Type") == "revisit" and (origin := _place_in(about(PLACE_FIELD))) is not None:
+                place = origin
+                about, _, _ = self._records_at(place)
+        except (SurveyError, OSError):
+            return None
+        names = ("Record-ID", "Target-URI", "Date", "Payload-Digest")
+        values = [about(f"WARC-{name}") for name in names]
+        return _Earlier(place, *values) if about("WARC-Type") == "response" and all(values) else None
+
+    def _records_at(self, place: Place) -> tuple[Any, bytes, bytes]:
+        """Return the named fields of the first record of a fetch, its block, and the request; verify the digest."""
+        path, lost = self._path(place), self._lost(place)
         with disk_errors(path), open_inside(self.folder, place.file) as file:
             if place.offset + place.length > os.fstat(file.fileno()).st_size:
                 raise lost
@@ -117,16 +180,13 @@ class Archive:
             found = _warcio().ArchiveIterator(io.BytesIO(_unpacked(data)), no_record_parse=True)
             records = [(record.rec_headers.get_header, record.raw_stream.read(MOST_UNPACKED)) for record in found]
             (about, message), (_, request) = records
-            at = datetime.fromisoformat(about("WARC-Date")).timestamp()
             whole = len(data) == place.length and len(message) == int(about("Content-Length"))
             whole = whole and about("WARC-Block-Digest") in (None, _digest(message))
         except (_warcio().exceptions.ArchiveLoadFailed, zlib.error, ValueError, TypeError, OverflowError) as error:
             raise lost from error
-        first, end, body = message.partition(b"\r\n\r\n")
-        if not whole or about("WARC-Type") != "response" or not about("WARC-Target-URI"):
+        if not whole or not about("WARC-Target-URI"):
             raise lost
-        ip, truncated = about("WARC-IP-Address", ""), about("WARC-Truncated", "")
-        return Exchange(about("WARC-Target-URI"), request, first + end, body, at, ip, truncated)
+        return about, message, request
 
     def erase(self, places: Iterable[Place]) -> None:
         """Overwrite the records of fetches permanently; locations in missing files are skipped."""
@@ -192,14 +252,39 @@ class Archive:
         self._end += len(data)
 
 
-def _records(exchange: Exchange) -> bytes:
-    """Return both records of a fetch, compressed."""
+class _Earlier(NamedTuple):
+    """A response record that a revisit record refers to."""
+
+    place: Place
+    record: str
+    url: str
+    date: str
+    digest: str
+
+
+def _place_in(text: str | None) -> Place | None:
+    """Return the location in a field of a revisit record; `Archive` verifies it like any other."""
+    words = WRITTEN_PLACE.fullmatch(text or "")
+    return Place(words[1], int(words[2]), int(words[3])) if words else None
+
+
+def _records(exchange: Exchange, earlier: _Earlier | None) -> bytes:
+    """Return both records of a fetch, compressed; without the body if it is that of an earlier record."""
     date = datetime.fromtimestamp(exchange.at, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
     about = f"WARC-Date: {date}\r\nWARC-Target-URI: {exchange.url}\r\n"
     about += f"WARC-IP-Address: {exchange.ip}\r\n" if exchange.ip else ""
     cut = f"WARC-Truncated: {exchange.truncated}\r\n" if exchange.truncated else ""
     name, other = f"<urn:uuid:{uuid.uuid4()}>", f"<urn:uuid:{uuid.uuid4()}>"
-    answer = _record("response", name, about + cut, exchange.response, exchange.body)
+    if earlier is None:
+        answer = _record("response", name, about + cut, exchange.response, exchange.body)
+    else:
+        profile = "server-not-modified" if exchange.not_modified else "identical-payload-digest"
+        about_earlier = (
+            f"WARC-Profile: {PROFILE}{profile}\r\nWARC-Refers-To: {earlier.record}\r\n"
+            f"WARC-Refers-To-Target-URI: {earlier.url}\r\nWARC-Refers-To-Date: {earlier.date}\r\n"
+            f"{PLACE_FIELD}: {' '.join(map(str, earlier.place))}\r\nWARC-Payload-Digest: {earlier.digest}\r\n"
+        )
+        answer = _record("revisit", name, about + cut + about_earlier, exchange.response, b"")
     question = _record("request", other, f"{about}WARC-Concurrent-To: {name}\r\n", exchange.request, b"")
     return _packed(answer) + _packed(question)
 
@@ -207,10 +292,11 @@ def _records(exchange: Exchange) -> bytes:
 def _record(kind: str, name: str, about: str, head: bytes, body: bytes) -> bytes:
     """Return a record as warcio writes it, in half the time; a request has no payload digest."""
     payload = f"WARC-Payload-Digest: {_digest(body)}\r\n" if kind == "response" else ""
+    message = "request" if kind == "request" else "response"
     first = (
         f"WARC/1.1\r\nWARC-Type: {kind}\r\nWARC-Record-ID: {name}\r\n{about}"
         f"{payload}WARC-Block-Digest: {_digest(head, body)}\r\n"
-        f"Content-Type: application/http; msgtype={kind}\r\nContent-Length: {len(head) + len(body)}\r\n\r\n"
+        f"Content-Type: application/http; msgtype={message}\r\nContent-Length: {len(head) + len(body)}\r\n\r\n"
     )
     return b"".join((first.encode(), head, body, b"\r\n\r\n"))
 

@@ -39,6 +39,7 @@ from surveyor.web.scope import IN_SCOPE
 if TYPE_CHECKING:
     from surveyor.graph.condense import CondensedGraph
     from surveyor.graph.hosts_and_domains import Level
+    from surveyor.survey.changes import Changes
     from surveyor.survey.diff import Difference
     from surveyor.survey.importance import Importance
     from surveyor.survey.sql import Engine, QueryResult
@@ -396,6 +397,14 @@ class Survey:
         from surveyor.survey.diff import compare
 
         return compare(self, newer)
+
+    def changes(self, since: float) -> Changes:
+        """Return the pages that have changed since a time, in seconds since 1970, as later visits found."""
+        from surveyor.survey.changes import changes
+
+        names = self.as_graph().graph.names or ()
+        shares = dict(zip(names, self.ranking.scores.tolist(), strict=True)) if names else {}
+        return changes(self._folder.journal, since, shares)
 
     def sql(
         self, query: str, *, seconds: float = 60.0, limit: int | None = None, engine: Engine | None = None

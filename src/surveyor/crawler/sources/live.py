@@ -24,7 +24,8 @@ from surveyor.fetch.parser import Parser
 from surveyor.fetch.politeness.hosts import DAY, Hosts
 from surveyor.fetch.responses import PageResponse, Reader, interpreted, joined, judge, next_hop, rules_in
 from surveyor.outcome import Event, FetchResults, Retry, RobotsFile, Visit
-from surveyor.web.boundary import failed, guarded
+from surveyor.web.boundary import Failure, failed, guarded
+from surveyor.web.caching import usable_validators
 from surveyor.web.urls import host as host_of
 from surveyor.web.urls import origin as origin_of
 
@@ -256,7 +257,9 @@ class LiveSource:
     async def _fetch(self, page: int | None, url: str, host: int) -> None:
         """Fetch a page; a canonical page without an id gets one if it has an outcome."""
         known = None if page is None else self._lookup.last_visit(page)
-        request = FetchRequest(url, known.etag or None, known.last_modified or None) if known else FetchRequest(url)
+        request = FetchRequest(url)
+        if known is not None:
+            request = FetchRequest(url, *usable_validators(known.etag, known.last_modified, known.fetched_at))
         at = self._hosts.clock()
         try:
             fetched = await self._request(request)
@@ -301,18 +304,25 @@ class LiveSource:
         while self._pages:
             answer = self._pages.popleft()
             answer.parsed = self._reader.parse(answer)
-            if answer.parsed is None and self._parser is not None and answer.is_page:
-                self._start(self._parse_in_worker(self._parser, answer))
-            else:
-                self._release(answer)
+            needs_text = not isinstance(answer.parsed, Failure) and self._reader.needs_text(answer)
+            if self._parser is not None and (needs_text or (answer.parsed is None and answer.is_page)):
+                self._start(self._parse_in_worker(self._parser, answer, needs_text=needs_text))
+                continue
+            if needs_text:
+                self._reader.hash_text(answer)
+            self._release(answer)
             if time.perf_counter() - started > LONGEST_BATCH:
                 await asyncio.sleep(0)
                 started = time.perf_counter()
 
-    async def _parse_in_worker(self, parser: Parser, answer: PageResponse) -> None:
+    async def _parse_in_worker(self, parser: Parser, answer: PageResponse, *, needs_text: bool) -> None:
         fetched = answer.fetched
         try:
-            answer.parsed = await parser.page(fetched.url, joined(fetched.headers), fetched.body)
+            if answer.parsed is None:
+                answer.parsed = await parser.page(fetched.url, joined(fetched.headers), fetched.body)
+            if needs_text and not isinstance(answer.parsed, Failure):
+                found = await parser.text_hash(fetched.url, joined(fetched.headers), fetched.body)
+                answer.text_hash = b"" if isinstance(found, Failure) else found  # the page itself was parsed
         except BaseException:
             self._hosts.end_request(answer.host)
             raise
@@ -443,8 +453,9 @@ class LiveSource:
         tries = self._tries[page] = self._tries.get(page, 0) + 1
         self._why[page] = verdict.reason
         missing = verdict.kind == "gone"
-        if missing:  # it is gone after two such responses, whatever came between
-            backoff = None if page in self._missing else FIRST_BACKOFF
+        if missing:  # it is gone after two such responses, whatever came between; after one if it was not readable
+            is_known = page in self._missing or self._was_unreadable(page)
+            backoff = None if is_known else FIRST_BACKOFF
             self._missing.add(page)
         else:
             backoff = _retry_delay(tries, fetched)
@@ -458,6 +469,11 @@ class LiveSource:
         detail = {"page": page, "until": until, "tries": tries, "missing": known, "why": verdict.reason}
         results.events.append(Event("retry", now, detail))
         return Retry(page, until)
+
+    def _was_unreadable(self, page: int) -> bool:
+        """Return whether a page was requested before, and could not be read."""
+        readable = self._lookup.is_readable(page)
+        return readable is not None and not readable
 
     def _apply_retry_after(self, host: int, fetched: Fetched, results: FetchResults) -> None:
         """Apply a Retry-After to the host, whatever the response is otherwise."""

@@ -155,7 +155,7 @@ def parse_exchange(exchange: Exchange) -> PageContent:
 
 
 def _content(folder: SurveyFolder, visit: Visit) -> PageContent:
-    if visit.exchange is not None:  # fetched in this process
+    if visit.exchange is not None and not visit.exchange.not_modified:  # fetched in this process
         return parse_exchange(visit.exchange)
     if visit.warc is None:
         return PageContent(visit.title, visit.language)

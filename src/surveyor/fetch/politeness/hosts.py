@@ -25,7 +25,18 @@ import time
 from collections.abc import Callable
 from typing import Literal
 
-from surveyor.fetch.politeness.policy import Agenda, Gate, Host, Network, PolitenessPolicy, RobotsRules, format_seconds
+from surveyor.fetch.politeness.policy import (
+    BREAKS,
+    LONGEST_BREAK,
+    RARELY,
+    Agenda,
+    Gate,
+    Host,
+    Network,
+    PolitenessPolicy,
+    RobotsRules,
+    format_seconds,
+)
 from surveyor.outcome import RobotsFile
 from surveyor.web.boundary import Failure, guarded
 from surveyor.web.robots import Robots
@@ -127,10 +138,14 @@ class Hosts:
         """Return until when the pages of this origin alone wait; None if they do not, or all pages of the host do.
 
         They wait while there is no HTTP response from this origin, such as from a closed port, and another origin of
-        the host has known rules.
+        the host has known rules; with a persistent policy, also while its robots.txt cannot be read.
         """
         host = self._all[number]
         rules = host.rules.get(origin)
+        if self.policy.persistent and not host.excluded:
+            rules = rules or self._stored_rules(number, origin)
+            if rules.robots is not None and rules.robots.state == "unreachable":
+                return rules.until if self.clock() < rules.until < math.inf else None
         if rules is None or rules.robots is not None or not rules.unanswered or host.excluded:
             return None
         known = any(one.robots is not None and one.robots.state != "unreachable" for one in host.rules.values())
@@ -211,7 +226,7 @@ class Hosts:
         """Back off from a host until a time (Retry-After, or 429 without one); exclude it beyond `max_wait`."""
         self.wait(number, until)
         self._set_backoff(number, until, why)
-        if (seconds := until - self.clock()) > self.policy.max_wait:
+        if (seconds := until - self.clock()) > self.policy.max_wait and not self.policy.persistent:
             name, most = self._all[number].name, format_seconds(self.policy.max_wait)
             problem = f"{name} requests a pause of {format_seconds(seconds)}, longer than max_wait ({most})"
             self._exclude(number, f"{name} requests a pause beyond max_wait ({why})", f"{problem}: it is skipped")
@@ -236,11 +251,15 @@ class Hosts:
             self.wait(number, now + host.delay)
         if not rest or host.excluded:
             return None
+        if rest == math.inf and self.policy.persistent:
+            rest = min(LONGEST_BREAK * 2.0 ** min(host.breaks - BREAKS, 10), RARELY)
         if rest == math.inf:
             problem = f"{host.name} only fails (last: {why})"
             self._exclude(number, problem, f"{problem}, and breaks have not helped: it is left out")
             return None
-        self.messages.append(f"{host.name} fails again and again (last: {why}): it gets {format_seconds(rest)} of rest")
+        if not self.policy.persistent or host.breaks == 1:
+            text = f"{host.name} fails again and again (last: {why}): it gets {format_seconds(rest)} of rest"
+            self.messages.append(text)
         self.wait(number, now + rest)
         self._set_backoff(number, now + rest, f"it only fails (last: {why})")
         return now + rest

@@ -3,7 +3,7 @@
 **Delay**: that of the settings, or of robots.txt if that is longer. It grows while a host is slow (twice its response
 time) or fails (doubled by each failure), and shrinks again with each successful response. A host that fails `BURST`
 times in a row gets no requests for a minute, then one; if that fails too, the next break is longer. After `BREAKS`
-breaks it is excluded.
+breaks it is excluded; with a *persistent* policy the breaks grow up to `RARELY` instead.
 
 **Gates** are rate limits shared by the hosts at one address, or by the hosts of one domain. A gate is held while an
 exclusive request is in progress, and stays closed for a delay after it. Hosts that reach a closed gate are queued. When
@@ -36,6 +36,7 @@ from dataclasses import dataclass, field
 from surveyor.web.robots import Robots
 
 REST, EASES, STRAINED = 2.0, 0.8, 32.0  # delay per second of response time; decay and maximum of the strain
+RARELY = 6 * 3600.0  # seconds: the longest break of a persistent policy
 BURST, FIRST_BREAK, LONGEST_BREAK, BREAKS = 10.0, 60.0, 900.0, 5  # failures in a row; seconds, doubling; maximum breaks
 
 
@@ -50,6 +51,7 @@ class PolitenessPolicy:
     own: frozenset[str] = frozenset()  # hosts in the user's network, which share no gate
     permitted: frozenset[str] = frozenset()  # hosts owned by the user: their robots.txt is not applied
     avoid: frozenset[str] = frozenset()  # hosts and domains that are never requested
+    persistent: bool = False  # a host that only fails is asked again after ever longer breaks, and never excluded
 
     def avoids(self, name: str) -> bool:
         """Return whether a host is in `avoid` or below an entry of it."""

@@ -1,0 +1,191 @@
+"""Which pages a watch requests now: those that its schedule finds due, and seldom those that could not be fetched.
+
+The plan holds what the schedule needs of each page: a digest of its content, whether it failed, and when it is
+rechecked. All of it is a function of the visits in the journal, so that a resumed watch continues the same schedule.
+
+A page that is gone or blocked leaves the schedule and is *rechecked*: first after a day, then after twice as long each
+time, up to 30 days. Rechecks are at most one request in ten, unless no other page is due. The frontier holds only pages
+that are due (*released*), by value; pages of a host that does not respond stay there until it does.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import numpy as np
+
+from surveyor.arrays import BoolArray, ByteArray, FloatArray, IdArray
+from surveyor.crawler.replay import DELETED
+from surveyor.crawler.schedule import Schedule
+from surveyor.crawler.strategies.strategy import Reorder
+
+if TYPE_CHECKING:
+    from surveyor.crawler.frontier import Frontier
+    from surveyor.crawler.ledger import Ledger
+    from surveyor.crawler.queues import Batch
+
+DAY = 86_400.0
+FIRST_RECHECK, LAST_RECHECK = DAY, 30 * DAY  # seconds; doubled by each failure
+RECHECK_SHARE = 0.1  # of the requests
+REPLAN_LEAST, REPLAN_MOST = 10.0, 6 * 3600.0  # seconds between two updates of rates and importance
+REPLAN_SHARE = 0.25  # of the time in which the budget allows one visit per page
+Finding = Literal["", "new", "changed", "gone", "redirected", "back"]  # "": nothing changed
+
+
+class Seen(NamedTuple):
+    """A visit as the plan needs it; `at` is 0 if the page was not requested."""
+
+    page: int
+    kind: str
+    reason: str
+    status: int
+    at: float
+    content: bytes  # a hash
+    expires: float = 0.0  # time until which the server declares the page fresh
+
+
+@dataclass(slots=True)
+class Pages:
+    """What is known of each page."""
+
+    content: np.ndarray  # uint64: a digest of the content, 0 if it was never fetched
+    failures: ByteArray  # in a row
+    recheck: FloatArray  # time of the next recheck; inf if the page is in the schedule
+    known: BoolArray  # whether it was ever in the schedule
+    released: BoolArray  # whether it is in the frontier
+
+
+class RevisitPlan:
+    """The pages that are due, from a schedule and the pages that failed."""
+
+    def __init__(self, schedule: Schedule, ledger: Ledger, *, fetches_new: bool = True) -> None:
+        """Plan re-visits; `fetches_new`: also visit pages that were never fetched."""
+        self.schedule, self._ledger, self._fetches_new = schedule, ledger, fetches_new
+        self._pages = _no_pages(0)
+        self._credit, self._waiting = 1.0, 0  # rechecks that are allowed; number of released pages
+        self._next_plan = -math.inf
+
+    def restore(self, visits: Iterable[Seen], now: float) -> None:
+        """Enter the visits of the journal; times in the future count as now."""
+        last = 0.0
+        for seen in visits:
+            last = min(seen.at or last, now)
+            self.observe(seen._replace(at=last))
+        self.add_new(self._ledger.waiting)
+
+    def observe(self, seen: Seen) -> Finding:
+        """Record a visit; return what it found."""
+        page, pages = seen.page, self._room(seen.page)
+        if pages.released[page]:
+            pages.released[page] = False
+            self._waiting -= 1
+        pages.known[page] = True
+        failures, before = int(pages.failures[page]), int(pages.content[page])
+        if seen.kind == "fetched":
+            after = _digest(seen.content)
+            pages.content[page], pages.failures[page], pages.recheck[page] = after, 0, np.inf
+            changed = None if not before else before != after and seen.status != 304
+            self.schedule.observe(page, seen.at, changed=changed, expires=seen.expires)
+            return "new" if changed is None else "back" if failures else "changed" if changed else ""
+        self.schedule.drop(page)
+        if seen.kind == "redirected" or seen.reason == DELETED:
+            pages.recheck[page], pages.failures[page] = np.inf, 0
+            return "redirected" if before and seen.kind == "redirected" and not failures else ""
+        pages.failures[page] = min(failures + 1, 255)
+        pages.recheck[page] = seen.at + min(FIRST_RECHECK * 2.0 ** min(failures, 20), LAST_RECHECK)
+        return "gone" if before and seen.kind == "gone" and not failures else ""
+
+    def add_new(self, pages: IdArray) -> None:
+        """Add pages that were discovered and never fetched."""
+        if pages.size == 0:
+            return
+        known = self._room(int(pages.max())).known
+        for page in pages[~known[pages]].tolist() if self._fetches_new else ():
+            known[page] = True
+            self.schedule.queue(page)
+
+    def replan(self, now: float) -> bool:
+        """Update rates, importance and due times if that is due; return whether it was."""
+        if now < self._next_plan:
+            return False
+        self.schedule.plan(now, self._ledger.importance())
+        span = REPLAN_SHARE * self._ledger.known / self.schedule.rate
+        self._next_plan = now + min(max(span, REPLAN_LEAST), REPLAN_MOST)
+        return True
+
+    def release(self, frontier: Frontier, pages: Iterable[int]) -> None:
+        """Put pages into the frontier that a retry waits for."""
+        ids = np.fromiter(pages, np.int32)
+        if ids.size:
+            self._room(int(ids.max()))
+            self._put(frontier, ids)
+
+    def take(self, frontier: Frontier, count: int, now: float) -> Batch:
+        """Lease up to `count` pages that are due at `now` and may be requested; best first."""
+        if count > 0:
+            due = self.schedule.due(now, count + self._waiting)
+            due = due[~self._pages.released[due]] if due.size else due
+            due = due[:count]
+            self._credit = min(self._credit + RECHECK_SHARE * due.size, 10.0)
+            if due.size < count and (due.size == 0 or self._credit >= 1):
+                late = np.flatnonzero((self._pages.recheck <= now) & ~self._pages.released)
+                order = np.argsort(self._pages.recheck[late], kind="stable")
+                most = count if due.size == 0 else min(count - due.size, int(self._credit))
+                late = late[order][:most].astype(np.int32)
+                self._credit -= late.size if due.size else 0
+                due = np.concatenate([due, late])
+            self._put(frontier, due)
+        return frontier.take(max(count, 0))
+
+    def next_at(self, now: float) -> float:
+        """Return when the next page becomes due or the plan is updated, after `now`."""
+        ahead = [self.schedule.next_due(), float(self._pages.recheck.min(initial=np.inf)), self._next_plan]
+        return min((at for at in ahead if at > now), default=now + REPLAN_MOST)
+
+    @property
+    def waiting(self) -> int:
+        """Number of due pages that wait in the frontier or are being requested."""
+        return self._waiting
+
+    def failed(self) -> int:
+        """Return the number of pages that are gone or blocked."""
+        return int(np.count_nonzero(self._pages.recheck < np.inf))
+
+    def _put(self, frontier: Frontier, pages: IdArray) -> None:
+        from surveyor.kernels import mass
+
+        status = self._ledger.state[pages] & mass.STATUS
+        valid = (status != mass.UNKNOWN) & (status != mass.REDIRECTED)
+        for page in pages[~valid].tolist():  # out of scope since it was changed
+            self.schedule.drop(page)
+            self._pages.recheck[page] = np.inf
+        new = pages[valid & ~self._pages.released[pages]]
+        self._pages.released[new] = True
+        self._waiting += int(new.size)
+        frontier.update(Reorder(new, -np.arange(new.size, dtype=np.float64)))
+
+    def _room(self, page: int) -> Pages:
+        if page >= self._pages.known.size:
+            old, new = self._pages, _no_pages(max(page + 1, 2 * self._pages.known.size))
+            for name in Pages.__slots__:
+                getattr(new, name)[: old.known.size] = getattr(old, name)
+            self._pages = new
+        return self._pages
+
+
+def _no_pages(size: int) -> Pages:
+    return Pages(
+        np.zeros(size, np.uint64),
+        np.zeros(size, np.uint8),
+        np.full(size, np.inf),
+        np.zeros(size, np.bool_),
+        np.zeros(size, np.bool_),
+    )
+
+
+def _digest(content: bytes) -> int:
+    """Return the last eight bytes of a hash as a number above 0."""
+    return int.from_bytes(content[-8:], "little") or 1

@@ -1,0 +1,403 @@
+"""Watch a survey: re-visit its pages when they are due, within a budget of requests per day, until it is stopped.
+
+A watch continues the log of a crawl. The survey's own state (strategy, queue, coverage) follows the visits as if a
+crawl had made them, so that `crawl`, `status` and checkpoints work as before. What to request is decided by another
+queue, which holds only the pages that are due (`revisit_plan.py`), and by the budget (`request_budget.py`).
+
+**Clock.** Delays, due times and the budget follow a monotonic clock, which starts at the time of the wall clock. If the
+wall clock differs from it by more than `JUMP` (it was set, or the machine slept), the run stops and resumes in place:
+each host waits its full delay, and the schedule is rebuilt from the journal, in which times in the future count as now.
+So a jump in either direction neither shortens a delay nor exceeds the budget.
+
+**Hosts** that do not respond are never given up: they are asked again after ever longer breaks (`policy.persistent`),
+and their pages wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Literal
+
+from surveyor.crawler.frontier import Frontier
+from surveyor.crawler.loop import record
+from surveyor.crawler.queues import Batch, HostQueues
+from surveyor.crawler.replay import Derived, derive
+from surveyor.crawler.request_budget import RequestBudget, default_rate
+from surveyor.crawler.revisit_plan import Finding, RevisitPlan, Seen
+from surveyor.crawler.schedule import Schedule
+from surveyor.crawler.session import STOPPED, RunStore, create_hosts, finish_requests, is_readable, restore_waits
+from surveyor.crawler.sources.live import REAL, Connection, FetchOptions, LiveSource, PageLookup
+from surveyor.crawler.start import http_settings
+from surveyor.crawler.strategies.strategy import ReplayStrategy
+from surveyor.crawler.validator_audits import REST, ValidatorAudits
+from surveyor.errors import UsageError
+from surveyor.fetch.http import sent_by
+from surveyor.fetch.parser import Parser
+from surveyor.fetch.politeness.hosts import Hosts
+from surveyor.outcome import Event, FetchResults, Outcome, Visit, was_requested
+from surveyor.store import layout
+from surveyor.store.logs import log_errors_to
+from surveyor.web.urls import host as host_of
+
+if TYPE_CHECKING:
+    from surveyor.config import Settings
+    from surveyor.crawler.loop import Crawl
+    from surveyor.fetch.http import Client
+    from surveyor.store.directory import SurveyFolder
+    from surveyor.web.urls import Urls
+
+DAY = 86_400.0
+JUMP = 300.0  # seconds between the clocks
+SAVE_EVERY = 900.0  # seconds between checkpoints
+LONGEST_WAIT = 60.0  # seconds that a single pass waits for a host
+MESSAGES = 100  # about hosts that are kept
+TICK = 0.5  # seconds between two reports without an outcome
+BURSTS = 144  # of the requests of a day: a watch sends at most those of ten minutes at once
+Ending = Literal["done", "budget", "interrupted"]
+
+
+def steady_clock() -> float:
+    """Return seconds of a monotonic clock, which includes the time that the machine slept where that is known."""
+    boot = getattr(time, "CLOCK_BOOTTIME", None)
+    return time.monotonic() if boot is None else time.clock_gettime(boot)
+
+
+@dataclass(frozen=True, slots=True)
+class Clocks:
+    """The clocks of a watch."""
+
+    steady: Callable[[], float] = steady_clock
+    wall: Callable[[], float] = time.time
+
+
+@dataclass(frozen=True, slots=True)
+class WatchOptions:
+    """How a survey is watched."""
+
+    rate: int | None = None  # requests per day; None: `default_rate`
+    once: bool = False  # end when no page is due
+    audit_days: float = REST / DAY  # between two unneeded downloads of an unchanged page, at least
+
+
+@dataclass(slots=True)
+class Watched:
+    """A survey that is watched: its own state, the plan, and the queue of pages that are due."""
+
+    stored: Crawl
+    plan: RevisitPlan
+    audits: ValidatorAudits
+    frontier: Frontier
+    queues: HostQueues  # of the frontier
+    found: Counter[str] = field(default_factory=Counter)  # findings of this process, by kind
+    latest: Finding = ""  # of the last outcome
+
+    def apply(self, outcome: Outcome) -> None:
+        """Update the states for an outcome."""
+        self.stored.apply(outcome)
+        self.frontier.settle(outcome)
+        seen = _seen(outcome)
+        known = self.stored.graph.has(outcome.page)
+        self.latest = self.plan.observe(seen)
+        if self.latest:
+            self.found[self.latest] += 1
+        if outcome.kind == "fetched":
+            changed = None if self.latest == "new" or not known else self.latest in ("changed", "back")
+            self.audits.count(outcome.page, seen.status, seen.at, changed=changed)
+        self.plan.add_new(self.stored.ledger.touched)
+
+    def apply_event(self, event: Event) -> None:
+        """Update the state for an event that changes it."""
+        self.stored.apply_event(event)
+
+    def close(self) -> None:
+        """Push the mass that is moving until it is settled."""
+        self.stored.close()
+
+
+def _seen(outcome: Outcome) -> Seen:
+    if not isinstance(outcome, Visit):
+        return Seen(outcome.page, outcome.kind, outcome.reason, 0, 0.0, b"")
+    content = outcome.text_hash or outcome.hash
+    values = outcome.status, outcome.fetched_at, content, outcome.expires
+    return Seen(outcome.page, outcome.kind, outcome.reason, *values)
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """A running watch, as passed to reports."""
+
+    folder: SurveyFolder
+    state: Derived
+    watched: Watched
+    hosts: Hosts
+    budget: RequestBudget
+    started: float  # time of the wall clock at the start of the process
+
+    @property
+    def now(self) -> float:
+        """Time of the run."""
+        return self.hosts.clock()
+
+
+Report = Callable[[Watch, Outcome | None, Finding], None]
+
+
+async def watch(
+    folder: SurveyFolder,
+    settings: Settings,
+    options: WatchOptions,
+    *,
+    connection: Connection = REAL,
+    clocks: Clocks | None = None,
+    report: Report = lambda _watch, _outcome, _finding: None,
+) -> Ending:
+    """Watch a survey until nothing is due (`once`) or the task is cancelled, which stops it cleanly.
+
+    `report` is called with each outcome and what it found, and periodically with None.
+    """
+    clocks, client = clocks or Clocks(), connection.client
+    started, budget = clocks.wall(), None
+    cutoff = started if options.once else math.inf
+    async with AsyncExitStack() as stack:
+        stack.enter_context(log_errors_to(folder.folder / layout.LOG))
+        while True:
+            offset = clocks.wall() - clocks.steady()
+            hosts = create_hosts(folder, settings, lambda: clocks.steady() + offset, persistent=True)  # noqa: B023
+            hosts.resumed()
+            state, now = _restored(folder, settings, hosts), hosts.clock()
+            if budget is None:
+                budget = _budget(folder, state, options, clocks, now)
+            if client is None:
+                from surveyor.fetch.client import HttpClient
+
+                http = http_settings(settings)
+                client = await stack.enter_async_context(HttpClient(http, resolver=connection.resolver))
+            audits = _audits(state, options.audit_days)
+            run = _begin(folder, settings, state, hosts, budget, audits, started)
+            if (ending := await _run_leg(run, settings, connection, clocks, client, report, cutoff)) is not None:
+                return ending
+            cutoff = min(cutoff, clocks.wall()) if options.once else cutoff
+
+
+def _restored(folder: SurveyFolder, settings: Settings, hosts: Hosts) -> Derived:
+    """Restore the survey's own state, with a queue that no request is taken from."""
+    spare = Hosts(policy=hosts.policy, clock=hosts.clock, resolves=False)
+
+    def queues(pages: int, urls: Urls) -> HostQueues:
+        return HostQueues(pages, spare, urls.__getitem__, urls.host_ids)
+
+    state = derive(folder, queues, sent=sent_by(http_settings(settings)) if settings.archive else None)
+    if not state.tally.pages:
+        problem = f"{folder.folder} has no fetched page, so there is nothing to watch"
+        raise UsageError(problem, hint=f"fetch its pages first: surveyor crawl {folder.folder}")
+    return state
+
+
+def _budget(folder: SurveyFolder, state: Derived, options: WatchOptions, clocks: Clocks, now: float) -> RequestBudget:
+    """Return the budget, with the requests of earlier watches in the last day; record the start of a watch."""
+    hosts = {host_of(seed) for seed in folder.manifest.seeds}
+    rate = options.rate or default_rate(state.crawl.ledger.read, len(hosts))
+    budget = RequestBudget(rate, clock=clocks.steady, burst=rate if options.once else max(1, rate // BURSTS))
+    journal = folder.journal
+    begun = next((event.visit for event in journal.events("watch")), journal.position)
+    visits = (seen[4] for number, seen in enumerate(journal.history(), 1) if number > begun and seen[4] > 0)
+    ages = [now - at for at in visits if now - at < DAY]
+    for event in journal.events("requests"):
+        if event.visit >= begun and now - event.at < DAY:
+            ages += [now - event.at] * int(event.detail["count"])
+    budget.restore(ages)
+    journal.commit([], events=[Event("watch", now, {"rate": rate})])
+    return budget
+
+
+def _audits(state: Derived, days: float) -> ValidatorAudits:
+    return ValidatorAudits(lambda page: host_of(state.urls[page]), rest=days * DAY)
+
+
+def _begin(
+    folder: SurveyFolder,
+    settings: Settings,
+    state: Derived,
+    hosts: Hosts,
+    budget: RequestBudget,
+    audits: ValidatorAudits,
+    started: float,
+) -> Watch:
+    """Build the schedule, the audits and the queue of due pages from the journal."""
+    crawl, urls, now = state.crawl, state.urls, hosts.clock()
+    queues = HostQueues(crawl.ledger.capacity, hosts, urls.__getitem__, urls.host_ids)
+    frontier = Frontier(crawl.ledger, any_status=True, queues=queues)
+    schedule = Schedule(budget.rate, start=now)
+    plan = RevisitPlan(schedule, crawl.ledger, fetches_new=not settings.budget)
+    audits.restore(folder.journal.events("audit", "lying"))
+    watched = Watched(crawl, plan, audits, frontier, queues)
+    plan.restore(_restored_visits(folder, audits), now)
+    audits.restored()
+    plan.replan(now)
+    return Watch(folder, state, watched, hosts, budget, started)
+
+
+def _restored_visits(folder: SurveyFolder, audits: ValidatorAudits) -> Iterator[Seen]:
+    """Yield the visits of the journal; count them for the audits."""
+    contents: dict[int, bytes] = {}
+    for row in folder.journal.history():
+        seen = Seen(*row)
+        if seen.kind == "fetched":
+            before = contents.get(seen.page)
+            changed = None if before is None else before != seen.content
+            audits.count(seen.page, seen.status, seen.at, changed=changed)
+            contents[seen.page] = seen.content
+        yield seen
+
+
+async def _run_leg(
+    run: Watch,
+    settings: Settings,
+    connection: Connection,
+    clocks: Clocks,
+    client: Client,
+    report: Report,
+    cutoff: float,
+) -> Ending | None:
+    """Watch until stopped; return None if the wall clock jumped, to resume from the journal."""
+    folder, state, watched, hosts = run.folder, run.state, run.watched, run.hosts
+    store = RunStore(folder, state, hosts.clock, every=SAVE_EVERY)
+    state.tally.clock = hosts.clock
+    keeps = not isinstance(state.crawl.strategy, ReplayStrategy)  # else the checkpoint would have its state
+    state.tally.checkpoint = store.checkpoint if keeps else lambda: None
+    offset = hosts.clock() - clocks.steady()
+    async with AsyncExitStack() as stack:
+        gc.freeze()
+        stack.callback(gc.unfreeze)
+        parser = Parser() if connection.wait is None else None
+        if parser is not None:
+            stack.push_async_callback(parser.close)
+        wait = connection.wait
+        source = LiveSource(
+            client,
+            state.reader,
+            hosts,
+            _lookup(run),
+            options=FetchOptions(settings.backoff, fetches_canonicals=False),
+            wait=None if wait is None else lambda event, until: wait(event, until - offset),
+            parser=parser,
+        )
+        stack.push_async_callback(source.close)
+        watched.plan.release(watched.frontier, _retries(folder))
+        restore_waits(folder, watched.queues, watched.frontier, source)
+        state.tally.watch = lambda outcome: report(run, outcome, watched.latest)
+        report(run, None, "")
+        stack.callback(asyncio.create_task(_tick(report, run)).cancel)
+        ending: Ending | None = "interrupted"
+        try:
+            ending = await _loop(run, source, store, clocks, settings.concurrency, cutoff)
+        except asyncio.CancelledError:
+            if (task := asyncio.current_task()) is not None:
+                task.uncancel()
+        stopped = ending == "interrupted"
+        patience = min(connection.patience, STOPPED) if stopped else connection.patience
+        await finish_requests(watched, source, _Audited(run, store), state.tally, patience)
+        if keeps and not (stopped and store.is_slow):
+            store.save()
+    return ending
+
+
+async def _loop(
+    run: Watch, source: LiveSource, store: RunStore, clocks: Clocks, batch: int, cutoff: float
+) -> Ending | None:
+    """Request pages as they become due and the budget allows."""
+    state, watched, budget, plan = run.state, run.watched, run.budget, run.watched.plan
+    audited, tally = _Audited(run, store), state.tally
+    while True:
+        now = run.now
+        if abs(clocks.wall() - now) > JUMP:
+            return None
+        tally.checkpoint()
+        plan.replan(now)
+        _limit_messages(run.hosts)
+        room = budget.available() - (source.in_progress - source.pending)
+        busy = source.in_progress - source.pending
+        if source.pending:
+            source.start(Batch(room=max(0, min(room, batch - busy))))
+            busy = source.in_progress - source.pending
+            room = budget.available() - busy
+        free = min(room, batch - busy) - source.pending
+        leased = replace(plan.take(watched.frontier, free, min(now, cutoff)), room=None)
+        if not (leased or source.in_progress) and cutoff < math.inf:
+            if budget.seconds_left() > 0:
+                return "budget"
+            if not plan.waiting or watched.frontier.again_at > now + LONGEST_WAIT:
+                return "done"
+        source.start(leased)
+        until = _next(run, plan, now, exhausted=room <= 0)
+        results = await source.results(0.0 if leased.refused else until)
+        results.outcomes[:0] = leased.refused
+        record(watched, results, audited, tally)
+
+
+def _next(run: Watch, plan: RevisitPlan, now: float, *, exhausted: bool) -> float:
+    """Return until when to wait for results, if there are none before."""
+    if exhausted and (left := run.budget.seconds_left()) > 0:
+        return now + left
+    again = run.watched.frontier.again_at
+    return min(again if again > now else math.inf, plan.next_at(now))
+
+
+class _Audited:
+    """Adds the events of audits to what is committed, and counts the requests."""
+
+    def __init__(self, run: Watch, store: RunStore) -> None:
+        self._run, self._store = run, store
+
+    def commit(self, results: FetchResults) -> None:
+        """Commit results with the audits that they end."""
+        run, journal = self._run, self._run.folder.journal
+        for outcome in results.outcomes:
+            if outcome.page in run.watched.audits.running:
+                before = journal.last_visit(outcome.page, "fetched")
+                results.events.extend(run.watched.audits.settle(outcome, before))
+        self._store.commit(results)
+        requests = sum(map(was_requested, results.outcomes))
+        requests += sum(int(event.detail["count"]) for event in results.events if event.kind == "requests")
+        run.budget.spend(requests)
+
+
+def _lookup(run: Watch) -> PageLookup:
+    """Return what a source needs to know of pages."""
+    state, watched, journal = run.state, run.watched, run.folder.journal
+
+    def last_visit(page: int) -> Visit | None:
+        before = journal.last_visit(page, "fetched") if state.crawl.graph.has(page) else None
+        has_validator = before is not None and bool(before.etag or before.last_modified)
+        return None if watched.audits.is_full(page, run.now, has_validator=has_validator) else before
+
+    def place_of(page: int) -> tuple[str, int]:
+        return state.urls[page], watched.queues.host(page)
+
+    return PageLookup(place_of, last_visit, partial(is_readable, state.crawl.ledger))
+
+
+def _retries(folder: SurveyFolder) -> list[int]:
+    """Return the pages that wait for a retry."""
+    latest = {event.detail["page"]: event.visit for event in folder.journal.events("retry")}
+    return [page for page, visit in latest.items() if not folder.journal.visited_since(page, visit)]
+
+
+def _limit_messages(hosts: Hosts) -> None:
+    """Forget old messages about hosts."""
+    if len(hosts.messages) > 2 * MESSAGES:
+        del hosts.messages[:-MESSAGES]
+
+
+async def _tick(report: Report, run: Watch) -> None:
+    while True:
+        await asyncio.sleep(TICK)
+        report(run, None, "")

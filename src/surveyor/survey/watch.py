@@ -1,0 +1,158 @@
+"""Watch a survey from Python: `sv.watch(survey, rate="500/day")` keeps its pages fresh."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from surveyor.config import from_arguments
+from surveyor.crawler.request_budget import parse_rate
+from surveyor.crawler.sources.live import Connection
+from surveyor.crawler.start import start
+from surveyor.crawler.watching import Ending, Report, WatchOptions
+from surveyor.crawler.watching import Watch as RunningWatch
+from surveyor.crawler.watching import watch as run_watch
+from surveyor.errors import SurveyError
+from surveyor.fetch.http import run_sync
+from surveyor.store.layout import is_survey
+from surveyor.survey.changes import Changes, PageChange, changes
+
+if TYPE_CHECKING:
+    from surveyor.config import Settings
+    from surveyor.fetch.addresses import Resolver
+    from surveyor.fetch.http import Client
+    from surveyor.outcome import Outcome
+    from surveyor.store.directory import SurveyFolder
+
+
+@dataclass(frozen=True, slots=True)
+class WatchResult:
+    """What a watch did, from its start to its end."""
+
+    survey: Path
+    ending: Ending  # done: nothing is due; budget: no request is left today; interrupted
+    rate: int  # requests per day
+    requests: int  # sent, including robots.txt files and retries
+    bytes: int
+    found: Mapping[str, int] = field(default_factory=dict)  # number of pages by finding: changed, new, gone, …
+    fresh: float = 0.0  # share of importance that is expected to be fresh now
+    fresh_error: float = 0.0  # its standard error
+    unavailable: int = 0  # pages that are gone or blocked
+    lying: Mapping[str, str] = field(default_factory=dict)  # hosts whose validators are wrong, and why
+    started: float = 0.0  # seconds since 1970
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as a dict."""
+        return {**asdict(self), "survey": str(self.survey)}
+
+    def __repr__(self) -> str:
+        found = ", ".join(f"{count:,} {kind}" for kind, count in self.found.items()) or "no change"
+        return f"WatchResult({self.ending}, {self.requests:,} requests, {found}, {100 * self.fresh:.1f} % fresh)"
+
+
+class Meter:
+    """The costs of one watch, and its last state."""
+
+    def __init__(self, report: Report) -> None:
+        self._report = report
+        self.last: RunningWatch | None = None
+        self._requests = self._bytes = self._base_requests = self._base_bytes = 0
+
+    def __call__(self, run: RunningWatch, outcome: Outcome | None, finding: str) -> None:
+        """Record a report, and pass it on."""
+        if self.last is None or self.last.state is not run.state:  # a new leg counts from the journal again
+            self._base_requests, self._base_bytes = run.state.tally.requests, run.state.tally.bytes
+            self._requests, self._bytes = self.requests, self.bytes
+        self.last = run
+        self._report(run, outcome, finding)  # type: ignore[arg-type]
+
+    @property
+    def requests(self) -> int:
+        """Number of requests sent."""
+        return self._requests + (self.last.state.tally.requests - self._base_requests if self.last else 0)
+
+    @property
+    def bytes(self) -> int:
+        """Number of bytes received."""
+        return self._bytes + (self.last.state.tally.bytes - self._base_bytes if self.last else 0)
+
+    def result(self, ending: Ending) -> WatchResult | None:
+        """Return the result; None if the watch did not start."""
+        run = self.last
+        if run is None:
+            return None
+        watched, forecast = run.watched, run.watched.plan.schedule.forecast(run.now)
+        return WatchResult(
+            run.folder.folder,
+            ending,
+            run.budget.per_day,
+            self.requests,
+            self.bytes,
+            dict(watched.found),
+            forecast.fresh,
+            forecast.error,
+            watched.plan.failed(),
+            watched.audits.lying,
+            run.started,
+        )
+
+
+def changes_found(run: RunningWatch, since: float) -> Changes:
+    """Return the pages that have changed since a time, most important first."""
+    found, urls, ledger = changes(run.folder.journal, since), run.state.urls, run.state.crawl.ledger
+
+    def share(change: PageChange) -> float:
+        page = urls.find(change.url)
+        return 0.0 if page is None else ledger.importance_of(page)
+
+    pages = [replace(change, importance=share(change)) for change in found.pages]
+    pages.sort(key=lambda change: -(change.importance or 0.0))
+    return replace(found, pages=tuple(pages))
+
+
+def watch(
+    survey: Path | str,
+    *,
+    rate: str | int | None = None,
+    once: bool = False,
+    audit_days: float = 7.0,
+    report: Report = lambda _watch, _outcome, _finding: None,
+    client: Client | None = None,
+    resolver: Resolver | None = None,
+    **options: Any,
+) -> WatchResult:
+    """Re-visit the pages of a survey when they are due, within a number of requests per day.
+
+    `rate` is a number of requests per day, or a text such as "500/day" or "20/hour"; by default one per page and week,
+    at least 10 a day and at most 1,000 a day per host. With `once` it ends when no page is due or the requests of the
+    day are used up; otherwise it runs until it is interrupted (Ctrl-C), and returns what it did. An unchanged page is
+    downloaded again, to check its validator, at most once in `audit_days`.
+
+    `report(watch, XX
+    """
+    path = Path(survey)
+    chosen = from_arguments(options, ("rate", "once", "audit_days", "report", "client", "resolver"))
+    per_day = None if rate is None else parse_rate(rate)
+    folder, settings = open_to_watch(path, chosen, dict.fromkeys(options, "argument"))
+    for notice in folder.notices:
+        warnings.warn(notice, stacklevel=2)
+    meter = Meter(report)
+    with folder:
+        connection = Connection(client, resolver)
+        work = run_watch(folder, settings, WatchOptions(per_day, once, audit_days), connection=connection, report=meter)
+        ending = run_sync(work)
+        result = meter.result(ending)
+    if result is None:
+        raise SurveyError(f"{path} was interrupted before the watch started", hint="run it again")
+    return result
+
+
+def open_to_watch(path: Path, chosen: Settings, origins: Mapping[str, str]) -> tuple[SurveyFolder, Settings]:
+    """Open an existing survey for writing; return it with the settings in effect."""
+    if not is_survey(path):
+        problem = f"{path} is not a survey" if path.exists() else f"{path} does not exist"
+        raise SurveyError(problem, hint="create one with `surveyor crawl URL --out FOLDER`, then watch it")
+    return start(path, [], chosen, origins)

@@ -1,0 +1,212 @@
+"""Watches of a changing web under a fake clock: budget, politeness, audits, kills, clock jumps, vanished hosts."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fake_web import Time
+from surveyor.config import Settings
+from surveyor.crawler.session import create_hosts
+from surveyor.crawler.start import start
+from surveyor.crawler.watching import Watch, _audits, _begin, _restored
+from surveyor.store.directory import SurveyFolder
+from surveyor.web.urls import host
+from watch_web import DAY, SETTINGS, ChangingWeb, Killed, Sent, crawl, watched
+
+BEGIN = 1_750_000_000.0
+SLACK = 1e-3
+
+
+def crawled(tmp_path: Path, **settings: Any) -> tuple[Path, ChangingWeb, int]:
+    """Return a survey of a changing web, the web, and the number of requests of the crawl."""
+    web = ChangingWeb(Time(BEGIN), **settings)
+    crawl(tmp_path / "s", web)
+    return tmp_path / "s", web, len(web.log)
+
+
+def most_in_a_day(log: list[Sent]) -> int:
+    times = np.array([sent.begin for sent in log])
+    return int((np.searchsorted(times, times + DAY - SLACK) - np.arange(times.size)).max(initial=0))
+
+
+def check_delays(log: list[Sent], delay: float = 1.0) -> None:
+    for name in {host(sent.url) for sent in log}:
+        mine = [sent for sent in log if host(sent.url) == name]
+        for first, second in pairwise(mine):
+            assert second.begin - first.end >= delay - SLACK, (first, second)
+
+
+def unneeded(log: list[Sent]) -> Counter[str]:
+    """Count the downloads of pages that had not changed since the last download, by host."""
+    versions: dict[str, int] = {}
+    found: Counter[str] = Counter()
+    for sent in log:
+        if sent.version >= 0:
+            found[host(sent.url)] += sent.status == 200 and versions.get(sent.url) == sent.version
+            if sent.status == 200:
+                versions[sent.url] = sent.version
+    return found
+
+
+def audits(path: Path) -> int:
+    with SurveyFolder.open(path, write=False) as folder:
+        return sum(1 for _ in folder.journal.events("audit"))
+
+
+def test_a_month(tmp_path: Path) -> None:
+    path, web, crawl_requests = crawled(tmp_path, pages=100)
+    sizes: list[int] = []
+    tracemalloc.start()
+
+    def weigh(_run: Watch, _outcome: object, _finding: object) -> None:
+        day = (web.time.now - BEGIN) / DAY
+        if len(sizes) < 2 and day >= (10, 28)[len(sizes)]:
+            sizes.append(tracemalloc.get_traced_memory()[0])
+
+    ending, last = watched(path, web, until=BEGIN + 30 * DAY, rate=30, report=weigh)
+    tracemalloc.stop()
+    assert ending == "interrupted"
+    assert last is not None
+    log = web.log[crawl_requests:]
+    assert len(log) >= 0.8 * 30 * 27
+    assert most_in_a_day(log) <= 30
+    check_delays(web.log)
+    robots = [sent.begin for sent in log if sent.url.endswith("robots.txt")]
+    assert len(robots) >= 20  # read again once it has expired
+    assert sum(unneeded(web.log).values()) <= audits(path) <= 0.1 * len(log)
+    assert not last.watched.audits.lying
+    assert last.watched.found["changed"] > 100
+    assert sizes[1] - sizes[0] < 300_000, sizes
+
+
+def test_kills_and_resumes_give_the_same_schedule(tmp_path: Path) -> None:
+    path, web, before = crawled(tmp_path, pages=20)
+    for _ in range(5):
+        web.kill_at = len(web.log) + 17
+        with pytest.raises(Killed):
+            watched(path, web, until=BEGIN + 40 * DAY, rate=40)
+    _, last = watched(path, web, until=web.time.now + DAY, rate=40)
+    assert last is not None
+    assert most_in_a_day(web.log[before:]) <= 40
+    check_delays(web.log)
+    given = {**SETTINGS}
+    folder, chosen = start(path, [], Settings(**given), dict.fromkeys(given, "test"))
+    with folder:
+        hosts = create_hosts(folder, chosen, web.time, persistent=True)
+        state = _restored(folder, chosen, hosts)
+        again = _begin(folder, chosen, state, hosts, last.budget, _audits(state, 7.0), BEGIN)
+    live, rebuilt = last.watched.plan, again.watched.plan
+    live.schedule.plan(web.time.now, state.crawl.ledger.importance())
+    rebuilt.schedule.plan(web.time.now, state.crawl.ledger.importance())
+    every = 10**6
+    later = web.time.now + 100 * DAY
+    assert live.schedule.due(later, every).tolist() == rebuilt.schedule.due(later, every).tolist()
+    assert live.schedule.next_due() == pytest.approx(rebuilt.schedule.next_due(), abs=1e-3)
+    known = live._pages.known.size
+    assert np.array_equal(live._pages.content, rebuilt._pages.content[:known])
+    assert last.watched.audits.records == again.watched.audits.records
+
+
+@pytest.mark.parametrize("days", [1.0, -1.0])
+def test_a_jump_of_the_clock(tmp_path: Path, days: float) -> None:
+    path, web, before = crawled(tmp_path, pages=20)
+    at = BEGIN + 3 * DAY
+    ending, last = watched(path, web, until=BEGIN + 8 * DAY, rate=24, jump=lambda now: days * DAY if now >= at else 0.0)
+    assert ending == "interrupted"
+    assert last is not None
+    log = web.log[before:]
+    assert most_in_a_day(log) <= 24
+    check_delays(web.log)
+    after = [sent for sent in log if sent.begin > at + 2 * DAY]
+    assert len(after) > 24  # it continues
+
+
+def test_a_jump_between_two_runs(tmp_path: Path) -> None:
+    path, web, before = crawled(tmp_path, pages=20)
+    watched(path, web, until=BEGIN + 3 * DAY, rate=24)
+    at = len(web.log)
+    watched(path, web, until=BEGIN + 6 * DAY, rate=24, jump=lambda _: -DAY)
+    assert most_in_a_day(web.log[before:]) <= 24
+    assert len(web.log) > at + 24
+    check_delays(web.log)
+
+
+def test_a_host_that_vanishes_for_days_and_comes_back(tmp_path: Path) -> None:
+    gone, back = BEGIN + 3 * DAY, BEGIN + 8 * DAY
+    down = lambda name, now: name == "www.site0.example" and gone <= now < back  # noqa: E731
+    path, web, before = crawled(tmp_path, pages=30, down=down)
+    ending, last = watched(path, web, until=BEGIN + 14 * DAY, rate=60)
+    assert ending == "interrupted"
+    assert last is not None
+    log = web.log[before:]
+    mine = [sent for sent in log if host(sent.url) == "www.site0.example"]
+    failed = [sent for sent in mine if sent.status == 0]
+    assert 5 < len(failed) < 80  # attempts in five days
+    assert not any(host.excluded for host in map(last.hosts.__getitem__, range(len(last.hosts))))
+    returned = [sent for sent in mine if sent.begin >= back and sent.version >= 0]
+    assert returned
+    assert returned[0].begin < back + 1.1 * DAY
+    assert len({sent.url for sent in returned}) > 20
+    other = [sent for sent in log if host(sent.url) == "www.site1.example" and gone <= sent.begin < back]
+    assert len(other) > 60
+    assert most_in_a_day(log) <= 60
+    check_delays(web.log)
+
+
+def test_lying_validators_are_found_and_then_ignored(tmp_path: Path) -> None:
+    path, web, before = crawled(tmp_path, pages=40, mean_days=(1.0, 4.0), lying=frozenset({"www.site1.example"}))
+    _, last = watched(path, web, until=BEGIN + 12 * DAY, rate=60, audit_days=2.0)
+    assert last is not None
+    assert set(last.watched.audits.lying) == {"www.site1.example"}
+    with SurveyFolder.open(path, write=False) as folder:
+        found = list(folder.journal.events("lying"))
+    assert [event.detail["host"] for event in found] == ["www.site1.example"]
+    later = [sent for sent in web.log if sent.begin > found[0].at + DAY and host(sent.url) == "www.site1.example"]
+    assert later
+    assert not any(sent.conditional for sent in later)
+    honest = [sent for sent in web.log[before:] if host(sent.url) == "www.site0.example" and sent.version >= 0]
+    assert any(sent.conditional for sent in honest)
+
+
+def test_once_fetches_what_is_due_and_ends(tmp_path: Path) -> None:
+    path, web, before = crawled(tmp_path, pages=30)
+    ending, _ = watched(path, web, until=BEGIN + 100 * DAY, rate=500, once=True)
+    first = len(web.log)
+    assert ending == "done"
+    assert first - before <= 10
+    assert web.time.now < BEGIN + DAY
+    web.time.now += 6 * DAY
+    ending, _ = watched(path, web, until=BEGIN + 100 * DAY, rate=500, once=True)
+    second = len(web.log)
+    assert ending == "done"
+    assert second > first + 20
+    assert web.time.now < BEGIN + 7 * DAY
+    web.time.now += 12 * DAY
+    ending, _ = watched(path, web, until=BEGIN + 100 * DAY, rate=10, once=True)
+    assert ending == "budget"
+    assert len(web.log) == second + 10
+    ending, _ = watched(path, web, until=BEGIN + 100 * DAY, rate=10, once=True)
+    assert ending == "budget"
+    assert len(web.log) == second + 10
+
+
+def test_gone_pages_are_confirmed_and_then_seldom_requested(tmp_path: Path) -> None:
+    gone = frozenset(f"http://www.site0.example/p{number}" for number in (3, 4))
+    path, web, before = crawled(tmp_path, hosts=1, pages=20, gone=gone)
+    _, last = watched(path, web, until=BEGIN + 16 * DAY, rate=60)
+    assert last is not None
+    assert last.watched.found["gone"] == 2
+    for url in gone:
+        times = [sent.begin for sent in web.log[before:] if sent.url == url and sent.status == 404]
+        assert 3 <= len(times) <= 6
+        assert times[1] - times[0] < 7200  # confirmed
+        gaps = np.diff(times[1:])
+        assert (gaps >= DAY - SLACK).all()
+        assert (np.diff(gaps) >= -DAY / 2).all()
