@@ -10,7 +10,7 @@ from attack import attack
 from hypothesis import given
 from hypothesis import strategies as st
 
-from surveyor.web.sitemaps import MOST_BYTES, Listing, read_listing
+from surveyor.web.sitemaps import MOST_BYTES, Listing, list_date, read_listing
 
 MAP = "http://www.sitemaps.org/schemas/sitemap/0.9"
 A, B = "https://example.org/a", "https://example.org/b?x=1&y=2"
@@ -26,6 +26,7 @@ ATOM = '<feed xmlns="http://www.w3.org/2005/Atom"><link href="/self"/><entry><li
 FEED = json.dumps(
     {"version": "https://jsonfeed.org/version/1.1", "items": [{"url": A}, {"id": "1"}, {"url": "/b?x=1&y=2"}]}
 )
+NEW_YEAR = 1_767_225_600.0
 TEXT = f"\ufeff# a list\n{A}\r\n\n  {B}\n"
 
 
@@ -58,8 +59,8 @@ def test_what_is_no_list_is_none(body: bytes) -> None:
 @attack("cut and damaged sitemaps", area="sitemaps and lists", must_hold="entries before the damage count")
 def test_what_comes_before_a_mistake_counts() -> None:
     cut = SITEMAP[: SITEMAP.index("</urlset>")].encode() + b"<url><loc>https://example.org/c"
-    assert read_listing(cut) == Listing("sitemap", (A, B))
-    assert read_listing(gzip.compress(cut)[:-9] + b"garbage..") == Listing("sitemap", (A, B))
+    assert read_listing(cut) == Listing("sitemap", (A, B), modified=(NEW_YEAR, 0.0))
+    assert read_listing(gzip.compress(cut)[:-9] + b"garbage..") == Listing("sitemap", (A, B), modified=(NEW_YEAR, 0.0))
     assert read_listing(b"\x1f\x8bnonsense") == Listing("text")
 
 
@@ -98,9 +99,74 @@ def test_nothing_raises(body: bytes) -> None:
 @pytest.mark.parametrize("quote", ["'", '"'])
 def test_a_declared_encoding_that_is_unknown_is_read_as_utf_8(label: str, quote: str) -> None:
     text = f"<?xml version='1.0' encoding={quote}{label}{quote}?>{SITEMAP.partition('?>')[2]}"
-    assert read_listing(text.encode()) == Listing("sitemap", (A, B))
+    assert read_listing(text.encode()) == Listing("sitemap", (A, B), modified=(NEW_YEAR, 0.0))
 
 
 def test_a_declared_encoding_of_the_web_is_used() -> None:
     text = "<?xml version='1.0' encoding='windows-1251'?><rss><item><link>http://a.org/ж</link></item></rss>"
     assert read_listing(text.encode("cp1251")) == Listing("feed", ("http://a.org/ж",))
+
+
+RDF_DATES = (
+    '<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns="http://purl.org/rss/1.0/" '
+    f'xmlns:dc="http://purl.org/dc/elements/1.1/"><item><dc:date>2026-01-01</dc:date><link>{A}</link></item></rdf:RDF>'
+)
+ATOM_DATES = (
+    '<feed xmlns="http://www.w3.org/2005/Atom"><updated>2027-01-01</updated><entry><published>2025-01-01T00:00:00Z'
+    f'</published><link href="{A}"/><updated>2026-01-01T01:00:00+01:00</updated></entry></feed>'
+)
+JSON_DATES = [
+    {"url": A, "date_published": "2025-01-01", "date_modified": "2026-01-01T00:00:00Z"},
+    {"url": B, "date_modified": 7},
+]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"<urlset><url><loc>{A}</loc><lastmod>2026</lastmod></url></urlset>",
+        f"<urlset><url><lastmod> 2026-01 </lastmod><loc>{A}</loc></url></urlset>",
+        f"<urlset><url><loc>{A}</loc><lastmod>2026-01-01T00:00:00.000Z",
+        f"<sitemapindex><sitemap><loc>{A}</loc><lastmod>2026-01-01</lastmod></sitemap></sitemapindex>",
+        f"<rss><channel><pubDate>2030-01-01</pubDate><item><link>{A}</link><pubDate>Thu, 01 Jan 2026 01:00:00 +0100"
+        "</pubDate></item></channel></rss>",
+        RDF_DATES,
+        ATOM_DATES,
+        json.dumps({"items": JSON_DATES[:1]}),
+    ],
+)
+def test_every_kind_has_dates(text: str) -> None:
+    found = read_listing(text.encode(), "https://example.org/lists/x")
+    assert found is not None
+    if "<loc>" in text and "</" not in text.partition("<lastmod>")[2]:  # cut inside the date
+        assert found.modified == ()
+    else:
+        assert found.modified == (NEW_YEAR,)
+    assert (found.pages or found.lists) == (A,)
+
+
+def test_entries_without_a_date_have_none() -> None:
+    both = [
+        f"<url><loc>{url}</loc>{date}</url>"
+        for url, date in ((A, ""), (B.replace("&", "&amp;"), "<lastmod>2026</lastmod>"))
+    ]
+    found = read_listing(f"<urlset>{''.join(both)}</urlset>".encode())
+    assert found is not None
+    assert found.modified == (0.0, NEW_YEAR)
+    found = read_listing(json.dumps({"items": JSON_DATES}).encode())
+    assert found is not None
+    assert found.modified == (NEW_YEAR, 0.0)
+    again = f"<urlset><url><loc>{A}</loc><lastmod>2026</lastmod></url><url><loc>{A}</loc></url></urlset>"
+    found = read_listing(again.encode())
+    assert found is not None
+    assert (found.pages, found.modified) == ((A,), (NEW_YEAR,))
+
+
+@pytest.mark.parametrize("text", ["", "soon", "2026-99-99", "0000", "9" * 99, "2026-01-01T25:00", "-1", "\x00", None])
+def test_what_is_no_date(text: str | None) -> None:
+    assert list_date(text) == 0.0
+
+
+@given(st.text(max_size=100))
+def test_any_text_has_a_date_or_none(text: str) -> None:
+    assert 0 <= list_date(text) < 1e12

@@ -278,9 +278,14 @@ class PoliteClient:
                 await self._read_rules(number, there)
         return hosts.refusal(number, there, url)
 
-    async def fetch(self, url: str, types: tuple[str, ...] | None = None) -> Fetched:
-        """Fetch a page; call `ready` first."""
-        return await self._ask(self.hosts.number(host(url)), FetchRequest(url, types=types))
+    async def fetch(
+        self,
+        url: str,
+        types: tuple[str, ...] | None = None,
+        validators: tuple[str | None, str | None] = (None, None),
+    ) -> Fetched:
+        """Fetch a page, if it was modified since the response with these validators; call `ready` first."""
+        return await self._ask(self.hosts.number(host(url)), FetchRequest(url, *validators, types=types))
 
     async def listing(self, url: str, body: bytes) -> Listing | Failure | None:
         """Parse a list of pages; a long one in a separate process that can be stopped."""

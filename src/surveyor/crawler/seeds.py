@@ -81,7 +81,7 @@ async def gather_seeds(
             for place in ahead:
                 await _read(fetcher, found, [place], say, must=place in places)
             for site in dict.fromkeys(map(origin, sitemaps_of)):
-                await _read(fetcher, found, await _sitemaps(fetcher, site), say, site=site)
+                await _read(fetcher, found, await sitemaps_of_site(fetcher, site), say, site=site)
             await fetcher.wait_for_delays()
             found.waits = fetcher.pending_waits()
     if found.foreign:
@@ -109,7 +109,7 @@ def _take(found: SeedLists, listing: Listing, place: str) -> None:
             found.urls[clean] = None
 
 
-async def _sitemaps(fetcher: PoliteClient, site: str) -> list[str]:
+async def sitemaps_of_site(fetcher: PoliteClient, site: str) -> list[str]:
     """Return the URLs of the sitemaps of a site: those in its robots.txt, or /sitemap.xml."""
     await fetcher.ready(f"{site}/")
     found = guarded(f"{site}/robots.txt", lambda: fetcher.robots[site][1].sitemaps) if site in fetcher.robots else []

@@ -60,7 +60,7 @@ class Parser:
         answer = await self._ask({"task": "listing", "url": url}, body)
         if answer is None or isinstance(answer, Failure):
             return answer
-        return Listing(answer["kind"], tuple(answer["pages"]), tuple(answer["lists"]))
+        return Listing(answer["kind"], *(tuple(answer[name]) for name in ("pages", "lists", "modified")))
 
     async def close(self) -> None:
         """Stop the worker."""

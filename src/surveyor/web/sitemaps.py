@@ -1,4 +1,4 @@
-r"""Parse lists of pages that sites publish: sitemaps, sitemap indexes, feeds and plain text. Bytes in, URLs out.
+r"""Parse lists of pages that sites publish: sitemaps, sitemap indexes, feeds, plain text. Bytes in, URLs and dates out.
 
 Sitemaps (sitemaps.org) and RSS, Atom and JSON feeds are recognised by their content, not by their names; any may be
 gzipped. URLs before a syntax error are kept. Entity and attribute declarations, deep nesting and very long namespaces
@@ -6,6 +6,9 @@ stop the parser: a list needs none of them, and a few lines of them can expand t
 
     >>> read_listing(b"# mine\nhttps://example.org/a\n\nhttps://example.org/b\n").pages
     ('https://example.org/a', 'https://example.org/b')
+
+The date of an entry is the latest of those that say when it was published or changed (`lastmod`, `pubDate`, `updated`,
+`date_modified`, …), as a W3C date or an HTTP date. A date without a time is the start of that day in UTC.
 """
 
 from __future__ import annotations
@@ -15,10 +18,12 @@ import re
 import zlib
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any, Literal
 from urllib.parse import urljoin
 from xml.parsers import expat
 
+from surveyor.web.caching import http_date
 from surveyor.web.markup import HEAD, named
 
 MOST_BYTES = 100_000_000  # of a decompressed list: twice the limit for sitemaps
@@ -28,6 +33,14 @@ LINE = re.compile(rb"[^\r\n]+")
 Kind = Literal["sitemap", "index", "feed", "text"]
 ROOTS: dict[str, Kind] = {"urlset": "sitemap", "sitemapindex": "index", "rss": "feed", "RDF": "feed", "feed": "feed"}
 PLACES = {("url", "loc"), ("sitemap", "loc"), ("item", "link"), ("entry", "link")}  # (parent, element) of a URL
+DATES = {  # (parent, element) of a date
+    *(("url", "lastmod"), ("sitemap", "lastmod"), ("item", "pubDate"), ("entry", "updated"), ("entry", "published")),
+    ("item", "http://purl.org/dc/elements/1.1/ date"),
+    ("item", "http://www.w3.org/2005/Atom updated"),
+}
+ENTRIES = frozenset(parent for parent, _ in PLACES)
+LONGEST_DATE = 64  # characters
+PARTIAL = re.compile(r"(\d{4})(?:-(\d{2}))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +50,7 @@ class Listing:
     kind: Kind
     pages: tuple[str, ...] = ()
     lists: tuple[str, ...] = ()
+    modified: tuple[float, ...] = ()  # of each page or list, in seconds since 1970, or 0; empty if none has a date
 
 
 def read_listing(body: bytes, base: str = "") -> Listing | None:
@@ -69,10 +83,39 @@ def _unpacked(body: bytes) -> bytes:
 def _json_feed(text: bytes, base: str) -> Listing | None:
     try:
         items = json.loads(text)["items"]
-        urls = [urljoin(base, item["url"]) for item in items if isinstance(item, dict) and _is_text(item.get("url"))]
+        found = [item for item in items if isinstance(item, dict) and _is_text(item.get("url"))][:MOST_PAGES]
+        urls: dict[str, float] = {}
+        for item in found:
+            dates = [item.get(name) for name in ("date_modified", "date_published")]
+            url, at = (
+                urljoin(base, item["url"]),
+                max(list_date(date) for date in dates if _is_text(date) or date is None),
+            )
+            urls[url] = max(at, urls.get(url, 0.0))
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
-    return Listing("feed", tuple(dict.fromkeys(urls))[:MOST_PAGES])
+    return Listing("feed", tuple(urls), modified=_dates(urls))
+
+
+def _dates(urls: dict[str, float]) -> tuple[float, ...]:
+    return tuple(urls.values())[:MOST_PAGES] if any(urls.values()) else ()
+
+
+def list_date(text: str | None) -> float:
+    """Return a date of a list as seconds since 1970; 0 if there is none.
+
+    >>> list_date("1970-01-02"), list_date("1970-01-01T01:00+01:00"), list_date("Thu, 01 Jan 1970 00:01:00 GMT")
+    (86400.0, 0.0, 60.0)
+    """
+    text = (text or "")[:LONGEST_DATE].strip()
+    if match := PARTIAL.fullmatch(text):
+        text = f"{match[1]}-{match[2] or '01'}-01"
+    try:
+        time = datetime.fromisoformat(text)
+        at = (time.replace(tzinfo=UTC) if time.tzinfo is None else time).timestamp()
+        return max(0.0, at)
+    except (ValueError, OverflowError):
+        return http_date(text) or 0.0
 
 
 def _is_text(value: object) -> bool:
@@ -93,8 +136,10 @@ class _Reader:
     kind: Kind | None = None
     space: str = ""  # the namespace of the root
     path: list[str] = field(default_factory=list)
-    text: list[str] | None = None  # of the URL being parsed
-    urls: dict[str, None] = field(default_factory=dict)
+    text: list[str] | None = None  # of the URL or date being parsed
+    urls: dict[str, float] = field(default_factory=dict)  # and their dates
+    entry: list[str] = field(default_factory=list)  # URLs of the entry being parsed
+    date: float = 0.0  # of that entry
 
     def read(self, body: bytes) -> Listing | None:
         parser = expat.ParserCreate("utf-8", " ")  # overrides the declaration: expat accepts any Python codec
@@ -106,8 +151,11 @@ class _Reader:
             parser.Parse(_as_utf8(body), True)  # noqa: FBT003  # positional only
         if self.kind is None:
             return None
-        found = tuple(self.urls)[:MOST_PAGES]
-        return Listing("index", lists=found) if self.kind == "index" else Listing(self.kind, found)
+        self._end_entry()  # if it was cut off
+        found, dates = tuple(self.urls)[:MOST_PAGES], _dates(self.urls)
+        if self.kind == "index":
+            return Listing("index", lists=found, modified=dates)
+        return Listing(self.kind, found, modified=dates)
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         space, _, local = name.rpartition(" ")
@@ -117,7 +165,9 @@ class _Reader:
         if len(self.path) == DEEPEST:
             raise ValueError("depth")
         self.path.append(local if mine else f"{space} {local}")
-        if tuple(self.path[-2:]) in PLACES:
+        if tuple(self.path[-2:]) in DATES:
+            self.text = []
+        elif tuple(self.path[-2:]) in PLACES:
             self.text = []
             if self.path[-2] == "entry" and attributes.get("rel", "alternate") == "alternate":
                 self._found(attributes.get("href", ""))
@@ -127,15 +177,29 @@ class _Reader:
             self.text.append(text)
 
     def _end(self, _name: str) -> None:
-        if self.text is not None and tuple(self.path[-2:]) in PLACES:
+        here = tuple(self.path[-2:])
+        if self.text is not None and here in PLACES:
             self._found("".join(self.text))
             self.text = None
+        elif self.text is not None and here in DATES:
+            self.date = max(self.date, list_date("".join(self.text)))
+            self.text = None
+        elif here[-1] in ENTRIES:
+            self._end_entry()
         self.path.pop()
+
+    def _end_entry(self) -> None:
+        for url in self.entry:
+            self.urls[url] = max(self.urls[url], self.date)
+        self.entry.clear()
+        self.date = 0.0
 
     def _found(self, url: str) -> None:
         if self.kind is not None and url.strip():
             with suppress(ValueError):  # not a URL
-                self.urls[urljoin(self.base, url.strip())] = None
+                full = urljoin(self.base, url.strip())
+                self.urls.setdefault(full, 0.0)
+                self.entry.append(full)
             if len(self.urls) == MOST_PAGES:
                 raise ValueError("pages")
 

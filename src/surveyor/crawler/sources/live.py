@@ -64,6 +64,7 @@ class PageLookup:
     place_of: Callable[[int], tuple[str, int]]  # URL and host number
     last_visit: Callable[[int], Visit | None] = lambda _: None
     is_readable: Callable[[int], bool | None] = lambda _: None  # None: not fetched yet
+    is_conditional: Callable[[int, Visit], bool] = lambda _page, _visit: True  # False: send no validators (an audit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +259,7 @@ class LiveSource:
         """Fetch a page; a canonical page without an id gets one if it has an outcome."""
         known = None if page is None else self._lookup.last_visit(page)
         request = FetchRequest(url)
-        if known is not None:
+        if page is not None and known is not None and self._lookup.is_conditional(page, known):
             request = FetchRequest(url, *usable_validators(known.etag, known.last_modified, known.fetched_at))
         at = self._hosts.clock()
         try:
