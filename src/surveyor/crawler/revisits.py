@@ -202,20 +202,22 @@ def optimal_intervals(importance: npt.ArrayLike, change_rates: npt.ArrayLike, to
         return intervals
     weight, change = weight[gains], change[gains]
     worth, none, level = weight / change, np.zeros(gains.size), np.empty(gains.size)
-    # With G <= x²/2 all rates together exceed the total at the lower price, unless it is too small for a float.
-    low, high = max(float(0.5 * (worth * (change / total) ** 2).max()), 1e-290), float(worth.max())
-    low = min(low, high) * 1e-3
-    while high > low * (1 + CLOSE):
-        price = math.sqrt(low) * math.sqrt(high)
-        thresholds(price, none, none, worth, level)
-        with np.errstate(divide="ignore", over="ignore"):
-            used = float((change / level).sum())
-        if used > total:
-            low = price
-        else:
-            high = price
-    thresholds(high, none, none, worth, level)
-    intervals[gains] = level / change
+    # One page alone exceeds the total at the lower price, as G(x) <= x²/2, unless that is no longer a float.
+    with np.errstate(all="ignore"):
+        low, high = float(np.nanmax(worth * (change / total) ** 2)), float(min(worth.max(), 1e290))
+        low = min(max(low, 1e-290), high) * 1e-3
+        while high > low * (1 + 1e-15):
+            price = math.sqrt(low) * math.sqrt(high)
+            if not low < price < high:
+                break
+            thresholds(price, none, none, worth, level)
+            if float((change / level).sum()) > total:
+                low = price
+            else:
+                high = price
+        thresholds(low, none, none, worth, level)
+        used = float((change / level).sum())
+        intervals[gains] = level / change * (used / total if 0 < used < np.inf else 1.0)  # what rounding left over
     return intervals
 
 
