@@ -1,9 +1,9 @@
 """Webs whose pages change at times that only the judge knows, and the freshness of a copy by its visits.
 
-Importance is PageRank of a synthetic web. Each page has a mean change rate, drawn from a log-normal distribution (median
-one per day), and one of three kinds of change: at random (a Poisson process), *periodic* (always after the same
-time, random phase) or *bursty* (five changes shortly after each other, at random moments). Half of the pages have a source
-of signals, which announces a share `recall` of the changes at once and adds false signals, so that a share
+Importance is PageRank of a synthetic web. Each page has a mean change rate, drawn from a log-normal distribution
+(median one per day), and one of three kinds of change: at random (a Poisson process), *periodic* (always after the
+same time, random phase) or *bursty* (five changes shortly after each other, at random moments). Some of the pages have
+a source of signals, which announces a share `recall` of the changes at once and adds false signals, so that a share
 `precision` of them is right.
 """
 
@@ -103,7 +103,10 @@ Planned = Callable[[float, Schedule, FloatArray], None]  # after each plan: now,
 def watch(
     web: WatchedWeb, schedule: Schedule, *, signals: bool, every: float = 0.3, planned: Planned | None = None
 ) -> Visits:
-    """Visit the pages that a schedule wants, at most `schedule.rate` per second; plan `every` so many visits per page."""
+    """Visit the pages that a schedule wants, at most `schedule.rate` per second.
+
+    A plan is made after `every` requests per page.
+    """
     pages, budget = web.pages, 0.0
     for page in range(pages):
         schedule.observe(page, 0.0, changed=None)

@@ -53,7 +53,7 @@ LEARNING = 2 / 3  # of the time
 POINTS = 30  # of the curves
 RATES = (0.02, 0.05, 0.1)  # pages whose links change per epoch
 EPOCHS = 12
-SIZES = (3, 4, 6, 8, 12)  # of windows
+SIZES = (4, 6, 8)  # of windows
 
 
 class Knowing(Schedule):
@@ -233,7 +233,8 @@ def print_freshness(recipe: Recipe, found: Found, seeds: int) -> None:
     print(f"{recipe.pages:,} pages, {recipe.days:g} days, {seeds} webs; change rates log-normal, median 1 per day,")
     print(f"σ {recipe.spread:g}; {recipe.odd:.0%} periodic or bursty; budget {BUDGET:g} of all changes; measured after")
     print(
-        f"{horizon:g} days. Signals on {recipe.listed:.0%} of the pages, precision {recipe.precision:g}, recall {recipe.recall:g}.\n"
+        f"{horizon:g} days. Signals on {recipe.listed:.0%} of the pages, precision {recipe.precision:g}, "
+        f"recall {recipe.recall:g}.\n"
     )
     print("| policy | fresh importance | relative to known rates, regular | requests used |\n|---|--:|--:|--:|")
     base = np.array(found.fresh["known rates, regular"])
@@ -254,7 +255,8 @@ def print_learned(recipe: Recipe, found: Found) -> None:
         each = [getattr(quality, name) for quality in found.quality]
         inside = sum(one.low <= true <= one.high for one in each)
         print(
-            f"\n{name}, true {true:g}: {shown([one.value for one in each])}; {inside} of {len(each)} intervals contain it"
+            f"\n{name}, true {true:g}: {shown([one.value for one in each])}; "
+            f"{inside} of {len(each)} intervals contain it"
         )
     errors = np.array(found.forecast)
     print(f"\nStandardised errors of {errors.size} forecasts: mean {errors.mean():.2f}, deviation {errors.std():.2f}")

@@ -3,9 +3,9 @@
 `kernels/change_history.py` has the model. Three things are estimated:
 
 1. The *prior*: the distribution of rates over pages, on a grid, by expectation maximisation with smoothing from up to
-   SAMPLE pages. Pages with a source of signals have a prior of their own, on their rate divided by the rate of their
-   signals: it is narrow if changes are announced, and wide if signals are noise. It is what a page without visits is
-   assumed to be, and it holds estimates of pages with few visits near the others (empirical Bayes).
+   SAMPLE pages. Pages with a source of signals have a log-normal prior of their own, on their rate divided by the rate
+   of their signals: it is narrow if changes are announced, and wide if signals are noise. The prior is what a page
+   without visits is assumed to be, and it holds estimates of pages with few visits near the others (empirical Bayes).
 2. The *precision* of the signals of each source: the value of largest marginal likelihood, the unknown rates of the
    pages integrated out. Sources with few checked signals are held near the average of all. Its interval are the
    values whose log-likelihood is within 1.92 of the largest.
@@ -29,8 +29,9 @@ if TYPE_CHECKING:
     from surveyor.kernels.change_history import History
 
 SAMPLE = 2048  # pages from which priors and precisions are estimated
-ROUNDS = 30  # of expectation maximisation
+ROUNDS = 40  # of expectation maximisation
 SMOOTH = 0.05  # weight of each neighbour on the grid
+NARROWEST = 0.4  # standard deviation of a log-normal prior, in doublings
 SHARED = 4.0  # weight of the first prior in pages, and of the average precision in signals
 TYPICAL = 1 / (14 * 86400.0)  # the first prior: one change in two weeks,
 SPREAD = 3.0  # with a standard deviation of this many doublings
@@ -106,7 +107,7 @@ def learn(history: History, now: float) -> Learned:
     pooled = Estimate(0.5, 0.0, 1.0)
     first = prior[1]
     for _ in range(2 if sources else 0):
-        prior[1] = fit_prior(history, samples[1], _evidence(precision)[source[samples[1]]], unit, first)
+        prior[1] = fit_prior(history, samples[1], _evidence(precision)[source[samples[1]]], unit, first, normal=True)
         asked = _sample(np.flatnonzero((checked > 0) & (source >= 0)))
         if not asked.size:
             break
@@ -135,21 +136,28 @@ def first_prior(usual: float) -> FloatArray:
     return weights / float(weights.sum())
 
 
-def fit_prior(history: History, pages: IntArray, b: FloatArray, unit: FloatArray, first: FloatArray) -> FloatArray:
-    """Return the distribution of the rates of pages on the grid."""
+def fit_prior(
+    history: History, pages: IntArray, b: FloatArray, unit: FloatArray, first: FloatArray, *, normal: bool = False
+) -> FloatArray:
+    """Return the distribution of the rates of pages on the grid: any smooth one, or a log-normal one."""
     from surveyor.kernels.change_history import GRID, log_likelihoods
 
     if not pages.size:
         return first
     found = np.empty((pages.size, GRID))
     log_likelihoods(history, pages, b, unit[pages], found)
-    likelihood = np.exp(found - found.max(axis=1, keepdims=True))
+    likelihood, grid = np.exp(found - found.max(axis=1, keepdims=True)), np.arange(GRID)
     weights = first
-    for _ in range(ROUNDS):
-        weights = weights * ((1 / (likelihood @ weights)) @ likelihood)
+    for _ in range(2 * ROUNDS if normal else ROUNDS):
+        weights = weights * ((1 / np.maximum(likelihood @ weights, 1e-300)) @ likelihood)
         weights = (weights + SHARED * first) / (pages.size + SHARED)
-        padded = np.pad(weights, 1, mode="edge")
-        weights = SMOOTH * (padded[:-2] + padded[2:]) + (1 - 2 * SMOOTH) * weights
+        if normal:
+            mean = float(weights @ grid) / float(weights.sum())
+            spread = max(float(weights @ (grid - mean) ** 2) / float(weights.sum()), NARROWEST**2)
+            weights = np.exp(-((grid - mean) ** 2) / (2 * spread)) + 1e-12
+        else:
+            padded = np.pad(weights, 1, mode="edge")
+            weights = SMOOTH * (padded[:-2] + padded[2:]) + (1 - 2 * SMOOTH) * weights
         weights /= weights.sum()
     return weights
 
