@@ -17,6 +17,7 @@ from surveyor.crawler.revisits import (
     change_rates,
     due_times,
     freshness,
+    optimal_intervals,
     optimal_rates,
 )
 from surveyor.errors import UsageError
@@ -187,6 +188,63 @@ def test_optimal_rates_are_as_good_as_a_generic_optimiser(seed: int) -> None:
     )
     ours = freshness(weight, change, optimal_rates(weight, change, total, at_least=floor))
     assert ours == pytest.approx(-best.fun, abs=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_optimal_intervals_are_as_good_as_a_generic_optimiser(seed: int) -> None:
+    optimize = pytest.importorskip("scipy.optimize")
+    rng = np.random.default_rng(seed)
+    pages = int(rng.integers(2, 12))
+    weight, change = rng.pareto(1.5, pages) + 0.1, rng.lognormal(0, 1, pages)
+    total = float(rng.uniform(0.2, 2) * pages)
+
+    def fresh(rates: Array) -> float:
+        return freshness(weight, change, np.maximum(rates, 1e-12), spacing="regular")
+
+    best = max(
+        -optimize.minimize(
+            lambda rates: -fresh(rates),
+            start / start.sum() * total,
+            bounds=[(0, total)] * pages,
+            constraints={"type": "eq", "fun": lambda rates: rates.sum() - total},
+            method="SLSQP",
+            options={"ftol": 1e-13, "maxiter": 1000},
+        ).fun
+        for start in (np.ones(pages), weight, rng.random(pages))
+    )
+    intervals = optimal_intervals(weight, change, total)
+    assert (1 / intervals).sum() == pytest.approx(total, rel=1e-6)
+    assert fresh(1 / intervals) == pytest.approx(best, abs=1e-5)
+    assert fresh(1 / intervals) >= fresh(optimal_rates(weight, change, total)) - 1e-9
+
+
+@given(PAGES, st.floats(1e-3, 1e4))
+def test_optimal_intervals_use_the_total_at_one_price(rows: list[tuple[float, float]], total: float) -> None:
+    weight, change = columns(rows)
+    intervals = optimal_intervals(weight, change, total)
+    gains = weight * change > 0
+    assert np.isinf(intervals[~gains]).all()
+    if not gains.any():
+        return
+    assert (1 / intervals).sum() == pytest.approx(total, rel=1e-4)
+    read = gains & (
+        np.where(gains, change, 1.0) * intervals < 25
+    )  # beyond, the value of a visit is that of a stale page to within rounding
+    x = change[read] * intervals[read]
+    value = weight[read] / change[read] * np.where(x > 1e-4, -np.expm1(-x) - x * np.exp(-x), x * x / 2)
+    if read.any():
+        assert value == pytest.approx(value.max(), rel=1e-3)
+        assert (weight[gains & ~read] / change[gains & ~read] <= value.max() * (1 + 1e-3)).all()
+
+
+@pytest.mark.parametrize(
+    ("weight", "change", "total"),
+    [([1.0, 1e-300], [1e-200, 1e200], 3.0), ([1.0], [5.0], 1e9), ([1e-5] * 3, [1e-9] * 3, 1e-3), ([1.0], [1.0], 0.0)],
+)
+def test_optimal_intervals_of_extreme_pages_are_found(weight: list[float], change: list[float], total: float) -> None:
+    intervals = optimal_intervals(weight, change, total)
+    assert not np.isnan(intervals).any()
+    assert (intervals > 0).all()
 
 
 def test_optimal_rates_beat_other_plans_and_leave_out_what_changes_too_fast() -> None:

@@ -3,9 +3,9 @@
 `kernels/change_history.py` has the model. Three things are estimated:
 
 1. The *prior*: the distribution of rates over pages, on a grid, by expectation maximisation with smoothing from up to
-   SAMPLE pages. Pages with a source of signals have a prior of their own, on their rate divided by the rate of their
-   signals: it is narrow if changes are announced, and wide if signals are noise. It is what a page without visits is
-   assumed to be, and it holds estimates of pages with few visits near the others (empirical Bayes).
+   SAMPLE pages. Pages with a source of signals have a log-normal prior of their own, on their rate divided by the rate
+   of their signals: it is narrow if changes are announced, and wide if signals are noise. The prior is what a page
+   without visits is assumed to be, and it holds estimates of pages with few visits near the others (empirical Bayes).
 2. The *precision* of the signals of each source: the value of largest marginal likelihood, the unknown rates of the
    pages integrated out. Sources with few checked signals are held near the average of all. Its interval are the
    values whose log-likelihood is within 1.92 of the largest.
@@ -17,6 +17,7 @@ Changes that were announced are (signals × precision); the change rate of a pag
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -28,7 +29,9 @@ if TYPE_CHECKING:
     from surveyor.kernels.change_history import History
 
 SAMPLE = 2048  # pages from which priors and precisions are estimated
-ROUNDS = 30  # of expectation maximisation
+ROUNDS = 40  # of expectation maximisation
+SMOOTH = 0.05  # weight of each neighbour on the grid
+NARROWEST = 0.4  # standard deviation of a log-normal prior, in doublings
 SHARED = 4.0  # weight of the first prior in pages, and of the average precision in signals
 TYPICAL = 1 / (14 * 86400.0)  # the first prior: one change in two weeks,
 SPREAD = 3.0  # with a standard deviation of this many doublings
@@ -36,6 +39,7 @@ PRECISIONS = np.concatenate([[1e-3, 0.01, 0.03], np.arange(0.1, 0.96, 0.05), [0.
 LEAST_PRECISION = 0.2  # signals of sources below it do not make a page due
 COUNTED = 0.5  # signals at the mean rate that are added to those of a page
 UNIT = 2.0**16  # of the rates of pages with a source, as a multiple of its rate of signals: 1 is the middle of the grid
+RATIOS = np.geomspace(1 / 64, 64, 121)  # unannounced changes per signal
 MISSED = 0.02  # the least share of changes that is assumed to be unannounced
 LIKELY = 1.92  # half the 95 % point of chi-square with one degree of freedom
 
@@ -103,7 +107,7 @@ def learn(history: History, now: float) -> Learned:
     pooled = Estimate(0.5, 0.0, 1.0)
     first = prior[1]
     for _ in range(2 if sources else 0):
-        prior[1] = fit_prior(history, samples[1], _evidence(precision)[source[samples[1]]], unit, first)
+        prior[1] = fit_prior(history, samples[1], _evidence(precision)[source[samples[1]]], unit, first, normal=True)
         asked = _sample(np.flatnonzero((checked > 0) & (source >= 0)))
         if not asked.size:
             break
@@ -111,7 +115,7 @@ def learn(history: History, now: float) -> Learned:
     result, everything = np.empty((pages, 4)), np.arange(pages)
     posteriors(history, everything, _evidence(precision)[source], unit, np.log(prior), result)
     missed = np.exp(result[:, 0])
-    recall = _recall(history, missed, result[:, 1], signals, precision[source], pooled)
+    recall = _recall(history, samples[1], signals, precision[source], pooled)
     return Learned(
         np.maximum(missed, MISSED * precision[source] * signals),
         result[:, 1],
@@ -132,21 +136,28 @@ def first_prior(usual: float) -> FloatArray:
     return weights / float(weights.sum())
 
 
-def fit_prior(history: History, pages: IntArray, b: FloatArray, unit: FloatArray, first: FloatArray) -> FloatArray:
-    """Return the distribution of the rates of pages on the grid."""
+def fit_prior(
+    history: History, pages: IntArray, b: FloatArray, unit: FloatArray, first: FloatArray, *, normal: bool = False
+) -> FloatArray:
+    """Return the distribution of the rates of pages on the grid: any smooth one, or a log-normal one."""
     from surveyor.kernels.change_history import GRID, log_likelihoods
 
     if not pages.size:
         return first
     found = np.empty((pages.size, GRID))
     log_likelihoods(history, pages, b, unit[pages], found)
-    likelihood = np.exp(found - found.max(axis=1, keepdims=True))
+    likelihood, grid = np.exp(found - found.max(axis=1, keepdims=True)), np.arange(GRID)
     weights = first
-    for _ in range(ROUNDS):
-        weights = weights * ((1 / (likelihood @ weights)) @ likelihood)
+    for _ in range(2 * ROUNDS if normal else ROUNDS):
+        weights = weights * ((1 / np.maximum(likelihood @ weights, 1e-300)) @ likelihood)
         weights = (weights + SHARED * first) / (pages.size + SHARED)
-        padded = np.pad(weights, 1, mode="edge")
-        weights = 0.25 * padded[:-2] + 0.5 * weights + 0.25 * padded[2:]
+        if normal:
+            mean = float(weights @ grid) / float(weights.sum())
+            spread = max(float(weights @ (grid - mean) ** 2) / float(weights.sum()), NARROWEST**2)
+            weights = np.exp(-((grid - mean) ** 2) / (2 * spread)) + 1e-12
+        else:
+            padded = np.pad(weights, 1, mode="edge")
+            weights = SMOOTH * (padded[:-2] + padded[2:]) + (1 - 2 * SMOOTH) * weights
         weights /= weights.sum()
     return weights
 
@@ -196,25 +207,36 @@ def _signal_rates(history: History, now: float) -> FloatArray:
 
 
 def _recall(
-    history: History,
-    missed: FloatArray,
-    error: FloatArray,
-    signals: FloatArray,
-    precision: FloatArray,
-    pooled: Estimate,
+    history: History, pages: IntArray, signals: FloatArray, precision: FloatArray, pooled: Estimate
 ) -> Estimate:
-    """Return the share of announced changes, averaged over the changes that visits found."""
-    weight = np.where(history.source >= 0, history.count.sum(axis=1), 0.0)
-    if not weight.sum() > 0:
+    """Return the share of announced changes, as if it and the precision were the same for all pages.
+
+    Then the rate of other changes is a multiple of the rate of signals. The interval has the standard error that
+    holds although pages differ (the sandwich estimator), and the effect of the interval of the precision.
+    """
+    from surveyor.kernels.change_history import ratio_evidence
+
+    pages = pages[signals[pages] > 0]
+    if not pages.size:
         return Estimate(0.5, 0.0, 1.0)
-    weight /= weight.sum()
-    announced = precision * signals
-    share = announced / (announced + missed)
-    value = float(weight @ share)
-    steep = share * (1 - share)
-    own = float((weight**2 * steep**2 * (error**2 + 1 / (history.signals + 2))).sum())
-    common = float(weight @ steep) * (pooled.high - pooled.low) / 3.92 / max(pooled.value, 0.01)
-    width = 1.96 * np.sqrt(own + common**2)
+    found, shares, error = np.empty((pages.size, RATIOS.size)), [], 0.0
+    for which in (pooled.low, pooled.high, None):
+        chance = precision[pages] if which is None else np.full(pages.size, which)
+        chance = np.clip(chance, PRECISIONS[0], PRECISIONS[-1])
+        ratio_evidence(history, pages, _evidence(chance), signals[pages], RATIOS, found)
+        curve = found.sum(axis=0)
+        top = int(np.clip(curve.argmax(), 1, RATIOS.size - 2))
+        left, right = curve[top] - curve[top - 1], curve[top + 1] - curve[top]
+        bend = min(right - left, -1e-9)
+        step = float(np.clip(-(left + right) / (2 * bend), -1, 1))
+        announced = pooled.value if which is None else which
+        shares.append(announced / (announced + RATIOS[top] * (RATIOS[1] / RATIOS[0]) ** step))
+        scores = (found[:, top + 1] - found[:, top - 1]) / 2 + step * (
+            found[:, top + 1] - 2 * found[:, top] + found[:, top - 1]
+        )
+        error = math.sqrt(float((scores**2).sum())) / -bend * math.log(RATIOS[1] / RATIOS[0])
+    value = shares[2]
+    width = math.hypot(1.96 * value * (1 - value) * error, (max(shares) - min(shares)) / 2)
     return Estimate(value, max(value - width, 0.0), min(value + width, 1.0))
 
 

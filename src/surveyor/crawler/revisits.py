@@ -50,6 +50,7 @@ Number = TypeVar("Number", float, FloatArray)
 
 WIDTH = 1.959964  # standard errors of a 95 % interval
 CLOSE = 1e-10  # relative error of a root
+LEAST = 1e-100  # importance and rates below this share of the largest count as 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +189,7 @@ def optimal_intervals(importance: npt.ArrayLike, change_rates: npt.ArrayLike, to
     Infinity for pages that get no visits: those that never change, have no importance, or change too fast.
 
     >>> optimal_intervals([4.0, 1.0, 1.0], [1.0, 1.0, 0.0], total=4.0).round(3)
-    array([0.359, 0.825,   inf])
+    array([0.358, 0.831,   inf])
     """
     from surveyor.kernels.revisit_index import thresholds
 
@@ -197,25 +198,30 @@ def optimal_intervals(importance: npt.ArrayLike, change_rates: npt.ArrayLike, to
     if not (0 <= total < np.inf):
         raise UsageError(f"the total rate must be finite and not negative, not {total}", hint="visits per unit of time")
     intervals = np.full(weight.shape, np.inf)
-    gains = np.flatnonzero((weight > 0) & (change > 0))
-    if gains.size == 0 or total == 0:
+    scale = float(change.max(initial=0.0))  # rates are in this unit, and importance as a share of the largest
+    change, weight = change / max(scale, LEAST), weight / max(float(weight.max(initial=0.0)), LEAST)
+    gains = np.flatnonzero((weight > LEAST) & (change > LEAST))
+    total = total / max(scale, LEAST)
+    if gains.size == 0 or total <= LEAST:
         return intervals
     weight, change = weight[gains], change[gains]
-    worth, none, level = weight / change, np.zeros(gains.size), np.empty(gains.size)
-    # With G <= x²/2 all rates together exceed the total at the lower price, unless it is too small for a float.
-    low, high = max(float(0.5 * (worth * (change / total) ** 2).max()), 1e-290), float(worth.max())
-    low = min(low, high) * 1e-3
-    while high > low * (1 + CLOSE):
-        price = math.sqrt(low) * math.sqrt(high)
+    worth, none = weight / change, np.zeros(gains.size)
+
+    def rates_at(price: float) -> FloatArray:
+        level = np.empty(gains.size)
         thresholds(price, none, none, worth, level)
-        with np.errstate(divide="ignore", over="ignore"):
-            used = float((change / level).sum())
-        if used > total:
-            low = price
-        else:
-            high = price
-    thresholds(high, none, none, worth, level)
-    intervals[gains] = level / change
+        return np.asarray(change / level)
+
+    # One page alone exceeds the total at the lower price, because 1 - e^(-x) (1 + x) <= x²/2.
+    high = float(worth.max())
+    low = min(float((worth * (change / total) ** 2).max()), high) * 1e-3
+    while low < (price := math.sqrt(low) * math.sqrt(high)) < high and high > low * (1 + 1e-15):
+        low, high = (price, high) if float(rates_at(price).sum()) > total else (low, price)
+    above, below = rates_at(low), rates_at(high)  # they differ for a page at the limit of what is worth the price
+    apart = float(above.sum() - below.sum())
+    rates = below + (above - below) * ((total - float(below.sum())) / apart if apart > 0 else 0.0)
+    with np.errstate(divide="ignore"):
+        intervals[gains] = 1 / (np.maximum(rates, 0.0) * scale)
     return intervals
 
 

@@ -38,7 +38,7 @@ from surveyor.errors import UsageError, check_range
 DAY = 86400.0
 PERIOD = 0.2  # visits per page in a period
 FEWEST = 20  # visits in a period
-DOUBT = 0.25  # uncertain rates are taken to be lower, by exp(-DOUBT · variance of the logarithm)
+DOUBT = 0.25  # without signals, uncertain rates are taken to be lower, by exp(-DOUBT · variance of the logarithm)
 SEASONED = 4.0  # visits after which a page that is not worth the price is visited half as often
 RAREST = 10.0
 
@@ -188,7 +188,7 @@ class Schedule:
         columns["weight"][: weight.size] = weight
         learned = self._learned = self._learn(now)
         useful = learned.precision >= LEAST_PRECISION
-        slower = np.exp(-DOUBT * np.minimum(learned.error, 1.5) ** 2)
+        slower = np.where(useful, 1.0, np.exp(-DOUBT * np.minimum(learned.error, 1.5) ** 2))
         columns["speed"] = np.where(useful, learned.missed, learned.rate) * slower
         columns["theta"] = np.where(useful, learned.signals / columns["speed"], 0.0)
         columns["evidence"] = np.where(useful, -np.log1p(-learned.precision), 0.0)
