@@ -331,6 +331,8 @@ async def _loop(
             room = budget.available() - busy
         free = min(room, batch - busy) - source.pending
         leased = replace(plan.take(watched.frontier, free, min(now, cutoff)), room=None)
+        if not (leased or source.in_progress) and plan.hasten():
+            continue
         if not (leased or source.in_progress) and cutoff < math.inf:
             if budget.seconds_left() > 0:
                 return "budget"
