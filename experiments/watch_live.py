@@ -280,7 +280,9 @@ def main() -> None:
     """Parse the options and run."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=30.0)
-    parser.add_argument("--pages", type=int, default=40, help="per host")
+    parser.add_argument(
+        "--pages", type=int, default=150, help="per host; the schedule visits a page at most every 10 minutes"
+    )
     parser.add_argument("--folder", type=Path, help="kept; by default a temporary one")
     options = parser.parse_args()
     os.environ.setdefault("NO_COLOR", "1")

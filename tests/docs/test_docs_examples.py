@@ -213,7 +213,7 @@ def test_the_tutorial_of_a_watch_shows_what_comes(shell: Shell) -> None:
                 break
         server.shutdown()
     text = (ROOT / page).read_text("utf-8")
-    rows = re.findall(r"^ +[\d.]+ % .* (\w+) +(http.*)$", text, re.MULTILINE)
+    rows = re.findall(r"^ +[\d.]+ % +\S+ \S+ +(\w.*?) +(http.*)$", text, re.MULTILINE)
     assert len(rows) == 2
     for kind, url in rows:
         assert re.search(rf" {kind} +{re.escape(url)}$", result, re.MULTILINE), result

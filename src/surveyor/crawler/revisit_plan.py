@@ -67,6 +67,7 @@ class RevisitPlan:
         self._pages = _no_pages(0)
         self._credit, self._waiting = 1.0, 0  # rechecks that are allowed; number of released pages
         self._next_plan = -math.inf
+        self._added = False  # pages since the last plan, whose due times it determines
 
     def restore(self, visits: Iterable[Seen], now: float) -> None:
         """Enter the visits of the journal; times in the future count as now."""
@@ -104,7 +105,7 @@ class RevisitPlan:
             return
         known = self._room(int(pages.max())).known
         for page in pages[~known[pages]].tolist() if self._fetches_new else ():
-            known[page] = True
+            known[page] = self._added = True
             self.schedule.queue(page)
 
     def replan(self, now: float) -> bool:
@@ -114,7 +115,14 @@ class RevisitPlan:
         self.schedule.plan(now, self._ledger.importance())
         span = REPLAN_SHARE * self._ledger.known / self.schedule.rate
         self._next_plan = now + min(max(span, REPLAN_LEAST), REPLAN_MOST)
+        self._added = False
         return True
+
+    def hasten(self) -> bool:
+        """Make the next plan due now if pages were added since the last one; return whether there were."""
+        if self._added:
+            self._next_plan = -math.inf
+        return self._added
 
     def release(self, frontier: Frontier, pages: Iterable[int]) -> None:
         """Put pages into the frontier that a retry waits for."""

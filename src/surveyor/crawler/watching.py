@@ -207,11 +207,11 @@ def _budget(folder: SurveyFolder, state: Derived, options: WatchOptions, clocks:
     rate = options.rate or default_rate(state.crawl.ledger.read, len(hosts))
     budget = RequestBudget(rate, clock=clocks.steady, burst=rate if options.once else max(1, rate // BURSTS))
     journal = folder.journal
-    begun = next((event.visit for event in journal.events("watch")), journal.position)
-    visits = (seen[4] for number, seen in enumerate(journal.history(), 1) if number > begun and seen[4] > 0)
+    first = next((event.visit for event in journal.events("watch")), journal.position)
+    visits = (seen[4] for number, seen in enumerate(journal.history(), 1) if number > first and seen[4] > 0)
     ages = [now - at for at in visits if now - at < DAY]
     for event in journal.events("requests"):
-        if event.visit >= begun and now - event.at < DAY:
+        if event.visit >= first and now - event.at < DAY:
             ages += [now - event.at] * int(event.detail["count"])
     budget.restore(ages)
     journal.commit([], events=[Event("watch", now, {"rate": rate})])
@@ -331,6 +331,8 @@ async def _loop(
             room = budget.available() - busy
         free = min(room, batch - busy) - source.pending
         leased = replace(plan.take(watched.frontier, free, min(now, cutoff)), room=None)
+        if not (leased or source.in_progress) and plan.hasten():
+            continue
         if not (leased or source.in_progress) and cutoff < math.inf:
             if budget.seconds_left() > 0:
                 return "budget"
