@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from surveyor.arrays import IdArray
 from surveyor.crawler.queues import Batch
+from surveyor.outcome import NO_LINKS
 
 if TYPE_CHECKING:
     from surveyor.crawler.frontier import Frontier
@@ -51,10 +53,10 @@ class RequestGate:
         exclusive = self._plan is not None and self._plan.exclusive
         if exclusive:
             self._patience = math.inf
-        useful = free if walks or self._patience <= 0 else self.useful_pages(free)
+        useful = free if walks else self.useful_pages(free, self._expected())
         self.holds = self._patience > 0 and (walks or useful < free)
         if not self.holds:
-            return self._frontier.take(free)
+            return self._frontier.take(self.useful_pages(free, self._frontier.leased if busy else NO_LINKS))
         leased = self._frontier.take(useful, math.inf if walks else -math.inf)
         if leased or busy:
             self._idle_since = math.inf
@@ -65,10 +67,14 @@ class RequestGate:
         if self._frontier.again_at < math.inf or exclusive:
             return leased
         self.holds = False  # what the crawl waits for will never be available
-        return self._frontier.take(free)
+        return self._frontier.take(self.useful_pages(free, self._frontier.leased if busy else NO_LINKS))
 
-    def useful_pages(self, most: int) -> int:
-        """Return how many pages to request now: none while those in progress or to be retried may reach the goal."""
+    def _expected(self) -> IdArray:
+        """Return the pages in progress or to be retried."""
+        return np.union1d(self._frontier.leased, self._frontier.failing)
+
+    def useful_pages(self, most: int, expected: IdArray) -> int:
+        """Return how many pages to request now: none while the expected ones may reach the goal."""
         from surveyor.kernels.mass import top_waiting
 
         if self._goal is None or most <= 0:
@@ -78,6 +84,5 @@ class RequestGate:
         top = float(top_waiting(self._ledger.mass))
         if missing <= 0 or most * top <= missing:
             return most
-        expected = np.union1d(self._frontier.leased, self._frontier.failing)
         mass = float(np.maximum(self._ledger.residual[expected], 0.0).sum())
         return min(most, max(0, math.ceil((missing - mass) / top)))
