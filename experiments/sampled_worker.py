@@ -49,6 +49,7 @@ def crawled(task: dict[str, Any], goal: float, *, sampled: bool) -> dict[str, An
             backoff=0.05,
             resolver=LoopbackResolver([task["host"]]),
             archive=False,
+            concurrency=1,  # one page at a time, as with a delay: the order depends on no timing
         )
         with survey:
             read = [url for _, url, visit in survey.pages() if visit is not None and visit.kind == "fetched"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,10 @@ from attack import attack
 from foreign import ask
 
 from console import CommandResult
+from surveyor.crawler.coverage_walks import CoverageWalks
+from surveyor.crawler.replay import derive
+from surveyor.crawler.sampled_bound import MOST_EPOCHS
+from surveyor.crawler.scout_walks import ScoutWalks
 from surveyor.errors import SurveyError
 from surveyor.outcome import Event, Outcome, RobotsFile, Visit
 from surveyor.store.directory import SurveyFolder
@@ -32,6 +37,9 @@ READS: dict[str, Callable[[SurveyFolder], Any]] = {
     "cost": lambda folder: folder.journal.cost(),
     "hash_key": lambda folder: folder.journal.hash_key,
 }
+EPOCH = {"secret": "key", "damping": 0.85, "captured": 0.3, "unsettled": 0.6, "pages": 1, "starts": [0]}
+SCOUT = {"secret": "key", "damping": 0.85, "walks": 10_000, "sample": 3, "requests": 0}
+EVENT = "UPDATE events SET kind = 'KIND', detail = 'DETAIL'"
 WRONG = {
     "robots: status": "UPDATE robots SET status = 'abc'",
     "robots: body": "UPDATE robots SET body = 12",
@@ -60,6 +68,22 @@ WRONG = {
     "events: kind": "UPDATE events SET kind = x'00'",
     "events: detail": "UPDATE events SET detail = '[[]]'",
     "events: why": """UPDATE events SET kind = 'backoff', detail = '{"host": "a", "until": 1, "why": [1]}'""",
+    **{
+        f"events: {kind}: {name}": EVENT.replace("KIND", kind).replace("DETAIL", json.dumps(detail))
+        for kind, name, detail in (
+            ("epoch", "a key of 65 characters", {**EPOCH, "secret": "x" * 65}),
+            ("epoch", "a key that is no UTF-8", {**EPOCH, "secret": "\ud800"}),
+            ("epoch", "all mass is captured", {**EPOCH, "captured": 1}),
+            ("epoch", "captured below any mass", {**EPOCH, "captured": -1e308}),
+            ("epoch", "unsettled below 0", {**EPOCH, "unsettled": -0.1}),
+            ("epoch", "unsettled beyond any mass", {**EPOCH, "unsettled": 1e300}),
+            ("epoch", "a hundred thousand starts", {**EPOCH, "starts": [0] * 100_000}),
+            ("walks", "a count below 0", {"count": -1, "bounds": []}),
+            ("walks", "a bound above 1", {"count": 1, "bounds": [[0.95, 1.5]]}),
+            ("scout", "a key of 65 characters", {**SCOUT, "secret": "x" * 65}),
+            ("scout", "too many walks", {**SCOUT, "walks": 10_001}),
+        )
+    },
     "meta: hash key": "UPDATE meta SET value = x'00' WHERE key = 'hash_key'",
     "meta: name": "UPDATE meta SET value = x'00' WHERE key = 'journal'",
     "meta: version": "UPDATE meta SET value = printf('%.5000c', '9') WHERE key = 'schema'",
@@ -140,3 +164,43 @@ def test_folders_in_suggested_commands_are_quoted(survey: Path) -> None:
     with SurveyFolder.open(folder, write=False) as opened, pytest.raises(SurveyError) as caught:
         opened.journal.robots(ORIGIN)
     assert f"`surveyor doctor '{folder}'`" in caught.value.hint
+
+
+def note(survey: Path, *events: tuple[str, dict[str, Any]]) -> None:
+    """Add events to a journal."""
+    with SurveyFolder.open(survey) as folder:
+        for kind, detail in events:
+            folder.note(kind, **detail)
+
+
+@attack(
+    "a small journal with thousands of scouts and epochs of random walks",
+    area="surveys from elsewhere",
+    must_hold="only walks that still count are made: the last scout, and at most 40 epochs",
+    inputs=2,
+)
+@pytest.mark.parametrize("late", [False, True])
+def test_a_small_journal_cannot_ask_for_endless_walks(
+    survey: Path, late: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moved = {"walks": 0, "scouts": 0}
+
+    def counted(name: str, original: Callable[..., None]) -> Callable[..., None]:
+        def call(self: Any, *args: Any) -> None:
+            moved[name] += 1
+            original(self, *args)
+
+        return call
+
+    monkeypatch.setattr(CoverageWalks, "_move", counted("walks", CoverageWalks._move))
+    monkeypatch.setattr(ScoutWalks, "begin", counted("scouts", ScoutWalks.begin))
+    epoch = {**EPOCH, "starts": [0] * 20}
+    walks = {"count": 1 << 50, "bounds": [[0.95, 0.5]]}
+    note(survey, *[("scout", {**SCOUT, "walks": 10})] * 50, *[("epoch", epoch), ("walks", walks)] * (MOST_EPOCHS + 20))
+    if late:
+        note(survey, ("scope_changed", {}))
+    with SurveyFolder.open(survey, write=False) as folder:
+        found = derive(folder).crawl.walks
+    assert moved == {"walks": 0 if late else 20 * MOST_EPOCHS, "scouts": 1}
+    assert (found.is_full, found.used, len(found.epochs)) == (True, MOST_EPOCHS * late, MOST_EPOCHS * (not late))
+    assert (found.at_least(0.95) >= 0.5) is not late

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any, cast
+
 import numpy as np
 import pytest
 
 from oracles import Array
 from surveyor.crawler.coverage_walks import CoverageWalks
 from surveyor.crawler.ledger import Ledger, PushOptions
+from surveyor.crawler.sampled_bound import MOST_EPOCHS
+from surveyor.crawler.sampling_plan import SamplingPlan
 from surveyor.graph.csr import Graph
 from surveyor.graph.growing import GrowingGraph
 from surveyor.kernels import mass
@@ -207,3 +212,65 @@ def test_starts_that_are_no_known_page_never_move() -> None:
     assert web.walks.count == 3
     assert web.walks.values.tolist()[:2] == [0.0, 0.0]
     assert max(web.walks.wanted.tolist(), default=0) < 60
+
+
+def test_no_epoch_starts_once_the_stakes_are_worthless() -> None:
+    web = some_web(5)
+    web.crawl(12)
+    for _ in range(MOST_EPOCHS):
+        assert not web.walks.is_full
+        web.walk(1, "key")
+    web.walk(5, "another key")
+    assert (web.walks.is_full, web.walks.count, len(web.walks.epochs)) == (True, MOST_EPOCHS, MOST_EPOCHS)
+
+
+def test_the_sampled_bound_never_exceeds_the_certified_upper_bound() -> None:
+    web = some_web(5)
+    web.crawl(12)
+    web.walks.freeze(web.walks.draw("key", 20, NO_LINKS))
+    web.walks.launch({"count": 1, "bounds": [[0.95, 0.9999]]})  # a rare error, or a journal of someone else
+    summary = web.walks.summary(0.95)
+    assert summary is not None
+    assert summary.at_least == web.ledger.coverage().at_most < 0.9999
+
+
+def test_outcomes_of_other_pages_do_not_look_at_walks_that_are_stuck() -> None:
+    web = some_web(3)
+    web.crawl(8)
+    web.walks.freeze(web.walks.draw("key", 60, NO_LINKS))
+    web.walks.launch({"count": 60, "bounds": []})
+    while (wanted := web.walks.wanted).size:
+        web.apply(Outcome(int(wanted[0]), "blocked", reason="robots"))
+    assert web.walks.unfinished > 0
+    assert web.walks.active_without(()) == 0
+    assert not web.walks._waiting  # the pages that are looked at after each outcome
+
+
+def plan_of(web: KnownWeb, failing: set[int]) -> SamplingPlan:
+    """Return the plan of a crawl in which these pages are failing."""
+    frontier = SimpleNamespace(failing=NO_LINKS, held=set(), failing_of=lambda pages: failing & set(pages.tolist()))
+    crawl = SimpleNamespace(ledger=web.ledger, walks=web.walks, frontier=frontier)
+    return SamplingPlan(0.99, 0.95, cast(Any, crawl), lambda: "key")
+
+
+def test_walks_on_hosts_in_backoff_do_not_hold_back_others() -> None:
+    web = some_web(5)
+    web.crawl(12)
+    web.walks.freeze(web.walks.draw("key", 40, NO_LINKS))
+    web.walks.launch({"count": 5, "bounds": []})
+    wanted = set(web.walks.wanted.tolist())
+    assert len(wanted) > 1
+    assert plan_of(web, wanted - {min(wanted)}).next_events(0.0) == []
+    assert [event.kind for event in plan_of(web, wanted).next_events(0.0)] == ["walks"]
+
+
+def test_a_plan_starts_no_epoch_beyond_the_last_one() -> None:
+    web = some_web(5)
+    web.crawl(12)
+    for _ in range(MOST_EPOCHS):
+        web.walk(1, "key")
+    plan = plan_of(web, set())
+    plan.walking = True
+    assert (plan.next_events(0.0), plan.walking) == ([], False)
+    web.crawl(30)
+    assert plan.next_events(0.0) == []

@@ -169,6 +169,22 @@ def test_always_the_best_page_of_the_hosts_that_may_be_asked(
     model.drain()
 
 
+def test_pages_that_are_held_or_of_a_host_in_backoff_are_failing() -> None:
+    clock = Clock()
+    hosts = Hosts(1.0, clock=clock)
+    queues = HostQueues(SMALL, hosts, url_of)
+    put(queues, dict.fromkeys(range(6), 1.0))
+    some = np.array([0, 1, 2, 4], np.int32)
+    assert queues.failing_of(some) == set()
+    queues.hold(2, clock.now + 100)
+    hosts.back_off(queues.host(1), clock.now + 50, "429")
+    assert queues.failing_of(some) == {1, 2, 4}
+    assert queues.failing_of(some) == set(some.tolist()) & set(queues.failing_pages.tolist())
+    clock.now += 60
+    assert queues.failing_of(some) == {2}
+    assert SingleQueue(SMALL).failing_of(some) == set()
+
+
 def test_host_tasks_come_first_and_one_at_a_time_per_address() -> None:
     clock = Clock()
     hosts = Hosts(1.0, clock=clock)

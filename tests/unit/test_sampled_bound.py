@@ -130,3 +130,11 @@ def test_walks_needed() -> None:
     # An estimate: it assumes that all evidence grows like that of the best bet.
     counts = [count for count in range(300) if is_proven(0.9, 0.95, epochs, np.full(10 + count, 0.9))]
     assert many <= counts[0] <= 3 * many
+
+
+def test_extreme_accounts_and_many_discarded_epochs_give_a_bound_without_warnings() -> None:
+    values = np.full(200, 0.9)
+    with np.errstate(all="raise", under="ignore"):
+        assert log_evidence(0.9, [Epoch(5, 0.3, 0.6, 0)], values, used=5_000) < 0
+        assert 0 <= lower_bound(0.95, [Epoch(5, -1e6, 1e6, 0)], values) <= 1
+        assert lower_bound(0.95, [Epoch(5, 1 - 1e-9, 0.5, 0)], values) <= 1

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from surveyor.arrays import FloatArray, IdArray
-from surveyor.crawler.sampled_bound import Epoch, is_proven, lower_bound
+from surveyor.crawler.sampled_bound import MOST_EPOCHS, PRECISION, Epoch, is_proven, lower_bound
 from surveyor.outcome import NO_LINKS, Outcome
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ NEVER = np.iinfo(np.int32).max
 class SampledCoverage:
     """A lower bound of coverage that holds with a stated confidence at every moment of a crawl."""
 
-    at_least: float  # the larger of this bound and the certified one
+    at_least: float  # the larger of this bound and the certified one, at most the certified upper bound
     confidence: float
     walks: int
     finished: int
@@ -75,6 +75,7 @@ class CoverageWalks:
         self._step: list[int] = []
         self._value: list[float] = []
         self._waiting: dict[int, list[int]] = {}  # walks by the unfetched page that they wait for
+        self._stuck: dict[int, list[int]] = {}  # the same, of pages that cannot be fetched
         self._best: dict[float, float] = {}  # bounds shown earlier, by confidence
         self._version = 0  # changes with each event and step
         self._bounds: dict[float, tuple[int, float]] = {}
@@ -92,19 +93,24 @@ class CoverageWalks:
             if self._order[page] == NEVER:
                 self._order[page] = self._fetched
                 self._fetched += 1
-        if outcome.kind != "blocked":
-            waiting = self._waiting.pop(page, ())
-            self.fetches += bool(waiting)
-            for walk in waiting:
-                self._move(walk)
+        waiting = [*self._stuck.pop(page, ()), *self._waiting.pop(page, ())]
+        self.fetches += bool(waiting) and outcome.kind != "blocked"
+        for walk in waiting:
+            self._move(walk)
 
     def freeze(self, detail: Mapping[str, Any]) -> None:
-        """Start an epoch with the pages fetched so far; one of another damping is discarded at once."""
+        """Start an epoch with the pages fetched so far; one of another damping is discarded at once.
+
+        Beyond `MOST_EPOCHS` it is ignored.
+        """
+        self._version += 1
+        self._starts.clear()
+        if self.is_full:
+            return
         self._starts, self._fetches_before = list(detail["starts"]), self.fetches
         self.epochs.append(
             Epoch(self._fetched, detail["captured"], detail["unsettled"], len(self._page), detail["secret"])
         )
-        self._version += 1
         if detail["damping"] != self._ledger.damping:
             self.discard()
 
@@ -129,6 +135,7 @@ class CoverageWalks:
         for things in (self.epochs, self._starts, self._page, self._step, self._value):
             things.clear()
         self._waiting.clear()
+        self._stuck.clear()
         self._best.clear()
         self._version += 1
 
@@ -154,7 +161,7 @@ class CoverageWalks:
         places = [hashed_unit(secret, first + walk, 0, START) * total for walk in range(count)]
         chosen = pages[np.minimum(np.searchsorted(cumulated, places, "right"), pages.size - 1)]
         negative = float(np.maximum(-residual, 0.0).sum()) + max(-float(mass.total(ledger.mass, mass.POOL)), 0.0)
-        captured = float(mass.total(ledger.mass, mass.CAPTURED)) - negative
+        captured = min(float(mass.total(ledger.mass, mass.CAPTURED)) - negative, 1.0 - PRECISION)
         return {
             "secret": secret,
             "damping": ledger.damping,
@@ -173,14 +180,18 @@ class CoverageWalks:
         return float(settled[(self._order[:size] < count) & (state & mass.STATUS == mass.FETCHED)].sum())
 
     @property
+    def is_full(self) -> bool:
+        """Whether no further epoch is possible."""
+        return self.used + len(self.epochs) >= MOST_EPOCHS
+
+    @property
     def wanted(self) -> IdArray:
         """Pages that walks wait for and that can be fetched."""
-        pages = [page for page in self._waiting if self._is_queued(page)]
-        return np.array(pages, np.int32) if pages else NO_LINKS
+        return np.fromiter(self._waiting, np.int32, len(self._waiting)) if self._waiting else NO_LINKS
 
     def active_without(self, held: Collection[int]) -> int:
         """Return the number of walks that wait for a page that can be fetched and is not one of `held`."""
-        return sum(len(walks) for page, walks in self._waiting.items() if page not in held and self._is_queued(page))
+        return sum(len(walks) for page, walks in self._waiting.items() if page not in held)
 
     @property
     def count(self) -> int:
@@ -190,7 +201,7 @@ class CoverageWalks:
     @property
     def unfinished(self) -> int:
         """Number of walks that wait for a page, which may be blocked."""
-        return sum(map(len, self._waiting.values()))
+        return sum(map(len, self._waiting.values())) + sum(map(len, self._stuck.values()))
 
     def proves(self, coverage: float, confidence: float) -> bool:
         """Return whether the walks prove a coverage."""
@@ -229,20 +240,15 @@ class CoverageWalks:
         """Return the sampled coverage; None if there are no walks."""
         if not self.count:
             return None
-        certified = self._ledger.coverage().at_least
+        certified = self._ledger.coverage()
         return SampledCoverage(
-            max(certified, self.at_least(confidence)),
+            min(max(certified.at_least, self.at_least(confidence)), certified.at_most),
             confidence,
             self.count,
             self.count - self.unfinished,
             len(self.epochs),
             self.fetches,
         )
-
-    def _is_queued(self, page: int) -> bool:
-        from surveyor.kernels.mass import STATUS, WAITING
-
-        return page < self._ledger.capacity and bool(self._ledger.mass.state[page] & STATUS == WAITING)
 
     def _move(self, walk: int) -> None:
         """Follow a walk until it ends or needs an unfetched page."""
@@ -254,7 +260,7 @@ class CoverageWalks:
         while True:
             page = self._page[walk]
             if page >= ledger.capacity:  # in a journal that was tampered with
-                self._waiting.setdefault(page, []).append(walk)
+                self._stuck.setdefault(page, []).append(walk)
                 return
             page = int(mass.redirect_target(ledger.mass, page))
             status = int(ledger.mass.state[page] & mass.STATUS)
@@ -266,7 +272,8 @@ class CoverageWalks:
                 return
             if not known:
                 self._page[walk] = page
-                self._waiting.setdefault(page, []).append(walk)
+                waits = self._waiting if status == mass.WAITING else self._stuck
+                waits.setdefault(page, []).append(walk)
                 return
             if step < DISCOUNTED:
                 self._value[walk] += (1 - damping) * damping**step * covered

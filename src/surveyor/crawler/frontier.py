@@ -182,6 +182,10 @@ class Frontier:
         """Pages that wait for a retry, and queued pages of hosts in backoff."""
         return self._queues.failing_pages
 
+    def failing_of(self, pages: IdArray) -> AbstractSet[int]:
+        """Return those of some pages that are failing."""
+        return self._queues.failing_of(pages)
+
     @property
     def again_at(self) -> float:
         """Earliest time at which a page may become available without new outcomes; inf if none will."""

@@ -25,7 +25,7 @@ from surveyor.crawler.scout_walks import ScoutPlan, ScoutWalks
 from surveyor.crawler.strategies.strategy import Strategy, begin, name_of
 from surveyor.errors import StrategyError, SurveyorError
 from surveyor.graph.growing import GrowingGraph
-from surveyor.outcome import Event, FetchResults, Outcome, was_requested
+from surveyor.outcome import DISCARDING, Event, FetchResults, Outcome, was_requested
 from surveyor.stopping import (
     NO_LIMIT,
     Bytes,
@@ -108,7 +108,7 @@ class Crawl:
         elif event.kind == "walks":
             self.walks.launch(event.detail)
             self.frontier.prefer(self.walks.wanted)
-        elif event.kind in ("scope_changed", "host_deleted"):
+        elif event.kind in DISCARDING:
             self.walks.discard()
         if self.scout is not None:
             self.scout.apply_event(event)

@@ -97,6 +97,10 @@ class SingleQueue:
     held_pages: frozenset[int] = frozenset()
     failing_pages: IdArray = NO_LINKS
 
+    def failing_of(self, pages: IdArray) -> frozenset[int]:  # noqa: ARG002
+        """Return no page."""
+        return frozenset()
+
     def queued(self) -> tuple[IdArray, FloatArray]:
         """Return the queued and leased pages and their priorities."""
         pages = np.flatnonzero(self._queue.before != ABSENT).astype(np.int32)
@@ -247,6 +251,11 @@ class HostQueues:
         queued = np.flatnonzero(self._forest.before >= -1)
         of_hosts = queued[np.isin(self._forest.host[queued], failing)]
         return np.concatenate([of_hosts, np.fromiter(self.held_pages, np.int64)]).astype(np.int32)
+
+    def failing_of(self, pages: IdArray) -> set[int]:
+        """Return those of some pages that are held back, or whose host is in backoff."""
+        held = self.held_pages
+        return {page for page in pages.tolist() if page in held or self.hosts.backoff(self.host(page)) is not None}
 
     @property
     def first_held(self) -> tuple[float, int] | None:

@@ -39,7 +39,7 @@ from surveyor.fetch.responses import Reader
 from surveyor.graph.csr import Graph
 from surveyor.graph.growing import GrowingGraph
 from surveyor.graph.names import Names
-from surveyor.outcome import Event, Outcome
+from surveyor.outcome import DISCARDING, Event, Outcome
 from surveyor.store import layout
 from surveyor.store.directory import SurveyFolder
 from surveyor.store.disk import damaged
@@ -85,7 +85,7 @@ def derive(
     kept = None if watch is not None or make is not None else _from_checkpoint(folder, queues, sent, code=code)
     make_one = make or partial(_strategy, folder, code=code)
     derived, since, applied = kept or (_initial_state(folder, urls_of(folder), queues, sent, make_one), 0, 0)
-    events, end = deque(folder.journal.state_events()[applied:]), folder.journal.position  # the journal may grow
+    events, end = deque(_effective(folder.journal.state_events()[applied:])), folder.journal.position  # it may grow
     again, rooms = (tried_again(folder)[0], opened(folder)) if make is None else (0, {})
     for position, outcome in enumerate(_outcomes(folder, derived.reader, since), since):
         _apply_events(derived, events, position)
@@ -102,6 +102,24 @@ def derive(
         derived.crawl.ledger.close()  # its own strategy would have done so
     derived.tally.pages, derived.tally.bytes, derived.tally.requests = folder.journal.cost()
     return derived
+
+
+def _effective(events: list[Event]) -> list[Event]:
+    """Leave out walks that a later event discards, and all scouts but the last.
+
+    Their epochs remain, because their stakes are used.
+    """
+    last_scout = max((place for place, event in enumerate(events) if event.kind == "scout"), default=0)
+    discarded = max((place for place, event in enumerate(events) if event.kind in DISCARDING), default=0)
+    kept = []
+    for place, event in enumerate(events):
+        if place < discarded and event.kind == "epoch":
+            kept.append(event._replace(detail={**event.detail, "starts": []}))
+        elif not (place < discarded and event.kind == "walks") and (
+            place >= last_scout or event.kind not in ("scout", "scout_sample")
+        ):
+            kept.append(event)
+    return kept
 
 
 def tried_again(folder: SurveyFolder) -> tuple[int, float]:

@@ -6,7 +6,9 @@ mass that is in progress, or will be retried, is `ENOUGH` times what is missing;
 the pages that they need are requested.
 
 What the crawl waits for may take long, or never come. It waits at most `PATIENCE` seconds in total without any request
-in progress; then other pages are requested, too. With `--keep-busy` nothing is held back.
+in progress, or while the requests in progress get no response for more than `SLOW` seconds; then other pages are
+requested, too, as many as the goal needs without those. So a server that delays its responses cannot stop the crawl of
+others. With `--keep-busy` nothing is held back.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 
 ENOUGH = 2.0  # a page adds about half of its mass to the certified coverage
 PATIENCE = 20.0  # seconds
+SLOW = 2.0  # seconds without an outcome of a request in progress
 
 
 class RequestGate:
@@ -43,8 +46,10 @@ class RequestGate:
         *,
         patience: float = PATIENCE,
     ) -> None:
-        self._ledger, self._frontier, self._goal, self._plan = ledger, frontier, goal, plan
+        self._ledger, self._frontier, self._plan = ledger, frontier, plan
+        self._goal = goal if patience > 0 else None  # without patience nothing is held back
         self._patience, self._idle_since = patience, math.inf
+        self._leased: list[int] = []  # pages in progress at the last call
         self.holds = False  # whether the last call held pages back
 
     def take(self, free: int, *, busy: bool) -> Batch:
@@ -56,18 +61,26 @@ class RequestGate:
         useful = free if walks else self.useful_pages(free, self._expected())
         self.holds = self._patience > 0 and (walks or useful < free)
         if not self.holds:
-            return self._frontier.take(self.useful_pages(free, self._frontier.leased if busy else NO_LINKS))
-        leased = self._frontier.take(useful, math.inf if walks else -math.inf)
-        if leased or busy:
             self._idle_since = math.inf
-            return leased
-        now = time.monotonic()
-        self._patience -= max(0.0, now - self._idle_since)
-        self._idle_since = now
-        if self._frontier.again_at < math.inf or exclusive:
+            return self._frontier.take(self.useful_pages(free, NO_LINKS))
+        leased = self._frontier.take(useful, math.inf if walks else -math.inf)
+        self._wait(changed=bool(leased), busy=busy or bool(leased))
+        if leased or busy or self._frontier.again_at < math.inf or exclusive:
             return leased
         self.holds = False  # what the crawl waits for will never be available
-        return self._frontier.take(self.useful_pages(free, self._frontier.leased if busy else NO_LINKS))
+        return self._frontier.take(self.useful_pages(free, NO_LINKS))
+
+    def _wait(self, *, changed: bool, busy: bool) -> None:
+        """Count the time since the last call, if nothing has changed since then."""
+        now, pages = time.monotonic(), self._frontier.leased.tolist()
+        if changed or pages != self._leased:
+            self._idle_since = math.inf
+        self._leased = pages
+        if self._idle_since == math.inf:
+            self._idle_since = now + SLOW * busy
+        elif now > self._idle_since:
+            self._patience -= now - self._idle_since
+            self._idle_since = now
 
     def _expected(self) -> IdArray:
         """Return the pages in progress or to be retried."""

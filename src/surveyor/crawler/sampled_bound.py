@@ -32,6 +32,7 @@ from surveyor.arrays import FloatArray
 BETS: FloatArray = np.array([0.15, 0.4, 0.7, 0.95])
 BET_WEIGHTS: FloatArray = np.array([0.1, 0.2, 0.3, 0.4])
 FIRST_STAKE, NEXT_STAKE = 0.5, 0.5  # stakes are 0.5 · 0.5^j
+MOST_EPOCHS = 40  # the stake of a later one would be worthless: it takes 28 nats of evidence to make up for it
 PRECISION = 1e-5  # of the bound, which is rounded down
 
 
@@ -69,9 +70,9 @@ def log_evidence(coverage: float, epochs: Sequence[Epoch], values: FloatArray, u
     padded = np.concatenate([gains, np.zeros((BETS.size, 1))], axis=1)
     since = np.cumsum(padded[:, ::-1], axis=1)[:, ::-1][:, np.minimum(firsts, values.size)]
     means = np.logaddexp.reduce(since + np.log(BET_WEIGHTS)[:, None], axis=0)
-    stakes = np.array([stake(used + number) for number in range(len(epochs))])
+    stakes = math.log(FIRST_STAKE) + math.log(NEXT_STAKE) * np.arange(used, used + len(epochs), dtype=np.float64)
     unused = 1.0 - sum(stake(number) for number in range(used + len(epochs)))
-    terms = np.append(means + np.log(stakes), math.log(max(unused, 1e-300)))
+    terms = np.append(means + stakes, math.log(max(unused, 1e-300)))
     return float(np.logaddexp.reduce(terms))
 
 
@@ -84,7 +85,7 @@ def lower_bound(confidence: float, epochs: Sequence[Epoch], values: FloatArray, 
     if not epochs or not values.size:
         return 0.0
     enough = -math.log1p(-confidence)
-    low, high = max(epoch.captured for epoch in epochs), 1.0
+    low, high = max(0.0, *(epoch.captured for epoch in epochs)), 1.0
     if log_evidence(high, epochs, values, used) >= enough:
         return high
     found = 0.0

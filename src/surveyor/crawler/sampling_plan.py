@@ -110,7 +110,7 @@ class SamplingPlan:
     def __init__(self, goal: float, confidence: float, crawl: Crawl, secret: Callable[[], str]) -> None:
         self._goal, self._confidence, self._secret = goal, confidence, secret
         self._ledger, self._walks, self._frontier = crawl.ledger, crawl.walks, crawl.frontier
-        self._due = FIRST
+        self._due: float = FIRST
         self._growth = Growth()
         self._captured = Growth()
         self._factor = 1.0  # mean of Y in the last epoch, relative to its estimate before
@@ -120,7 +120,7 @@ class SamplingPlan:
     def next_events(self, now: float) -> list[Event]:
         """Return the events that start an epoch or walks; none while walks are in progress, or pages are fetched.
 
-        Walks that wait for the retry of a page do not hold back others.
+        Walks that wait for the retry of a page, or for a host in backoff, do not hold back others.
         """
         pages, walks = self._ledger.read, self._walks
         if walks.proves(self._goal, self._confidence):  # another condition of the rule is not met yet
@@ -130,8 +130,8 @@ class SamplingPlan:
             coverage = self._ledger.coverage()
             self._growth.record(pages, coverage.captured + coverage.moving / 2)
             self._captured.record(pages, coverage.captured)
-            return self._pilot(now) if pages >= self._due and self._is_promising() else []
-        if walks.active_without(self._frontier.held):
+            return self._pilot(now) if pages >= self._due and not walks.is_full and self._is_promising() else []
+        if walks.active_without(self._frontier.failing_of(walks.wanted)):
             return []
         if not walks.epochs:  # they were discarded
             self.walking = False
@@ -139,6 +139,9 @@ class SamplingPlan:
         decides = walks.count - walks.epochs[-1].first >= PILOT or self._is_hopeless()
         if decides and not self._is_cheapest_now():
             self.walking, self._due = False, math.ceil(1.1 * pages)
+            return []
+        if not walks.left and walks.is_full:
+            self.walking, self._due = False, math.inf
             return []
         if not walks.left:
             return self._pilot(now)

@@ -24,7 +24,7 @@ import numpy as np
 
 from surveyor.arrays import FloatArray, IdArray
 from surveyor.crawler.coverage_walks import hashed_unit
-from surveyor.outcome import NO_LINKS, Event, Outcome
+from surveyor.outcome import DISCARDING, NO_LINKS, Event, Outcome
 from surveyor.stopping import ScoutProgress
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class ScoutWalks:
             self.begin(event.detail)
         elif event.kind == "scout_sample":
             self.set_sample(event.detail)
-        elif event.kind in ("scope_changed", "host_deleted"):
+        elif event.kind in DISCARDING:
             self.discard()
 
     def begin(self, detail: Mapping[str, Any]) -> None:

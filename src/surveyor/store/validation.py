@@ -16,6 +16,9 @@ LAST_SECOND = 253_402_300_799  # of the year 9999: later times are not valid dat
 LARGEST = 1 << 53  # largest count that a float64 represents exactly
 LONGEST_NAME = 255  # characters of a file name
 MOST_WALKS = 10_000  # of a scout
+MOST_STARTS = 1_000  # of walks of an epoch
+LONGEST_SECRET = 64  # characters of a key of random numbers
+MOST_MASS = 1e6  # in one account: more than 1 only while negative residuals balance it
 
 
 def is_time(value: Any) -> bool:
@@ -75,6 +78,22 @@ def _pages(value: Any) -> bool:
     return isinstance(value, list) and all(map(_count, value))
 
 
+def _secret(value: Any) -> bool:
+    return type(value) is str and len(value) <= LONGEST_SECRET and value.isascii()
+
+
+def _captured(value: Any) -> bool:
+    return _number(value) and -MOST_MASS <= value < 1
+
+
+def _unsettled(value: Any) -> bool:
+    return _number(value) and 0 <= value <= MOST_MASS
+
+
+def _starts(value: Any) -> bool:
+    return _pages(value) and len(value) <= MOST_STARTS
+
+
 def _few(value: Any) -> bool:
     return _count(value) and value <= MOST_WALKS
 
@@ -119,14 +138,16 @@ EVENTS: Mapping[str, Mapping[str, Test]] = {
     "requests": {"count": _count},
     "pushed": {"threshold": _number},
     "epoch": {
-        **dict.fromkeys(("damping", "captured", "unsettled"), _number),
-        "secret": _name,
+        "damping": _number,
+        "captured": _captured,
+        "unsettled": _unsettled,
+        "secret": _secret,
         "pages": _count,
-        "starts": _pages,
+        "starts": _starts,
     },
     "walks": {"count": _count, "bounds": _bounds},
     "scout": {
-        "secret": _name,
+        "secret": _secret,
         "damping": _number,
         **dict.fromkeys(("walks", "sample"), _few),
         "requests": _count,

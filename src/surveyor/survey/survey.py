@@ -284,7 +284,7 @@ class Survey:
 
         def now(state: Derived) -> tuple[float, float, float]:
             coverage = state.crawl.ledger.coverage()
-            sampled = max(coverage.at_least, state.crawl.walks.at_least(confidence))
+            sampled = min(max(coverage.at_least, state.crawl.walks.at_least(confidence)), coverage.at_most)
             return coverage.at_least, coverage.at_most, sampled
 
         def record(state: Derived, outcome: Outcome) -> None:
