@@ -9,10 +9,13 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
+from crawl_states import fresh
 from surveyor.crawler import request_gate
 from surveyor.crawler.frontier import Frontier
 from surveyor.crawler.ledger import Ledger
+from surveyor.crawler.loop import Crawl
 from surveyor.crawler.request_gate import PATIENCE, SLOW, RequestGate
+from surveyor.crawler.strategies import by_name
 from surveyor.crawler.strategies.strategy import Reorder
 from surveyor.graph.growing import GrowingGraph
 from surveyor.outcome import Outcome
@@ -70,3 +73,35 @@ def test_waits_without_requests_end_after_patience(clock: SimpleNamespace) -> No
     clock.now += 2
     gate.take(3, busy=False)
     assert len(gate.take(3, busy=False).pages) == 3
+
+
+def near_the_goal() -> tuple[Crawl, float]:
+    """Return a crawl whose seed links to many pages, and a goal that four of them reach."""
+    crawl = fresh(by_name("rankmass"), (0,))
+    crawl.frontier.take(1)
+    crawl.apply(Outcome(0, "fetched", np.arange(1, PAGES + 1, dtype=np.int32)))
+    now = crawl.ledger.coverage()
+    return crawl, now.captured + now.moving + 1.9 * now.waiting / PAGES
+
+
+def test_nothing_is_requested_while_what_is_in_progress_may_suffice() -> None:
+    crawl, goal = near_the_goal()
+    gate = RequestGate(crawl.ledger, crawl.frontier, goal, None)
+    assert len(gate.take(PAGES, busy=False).pages) == 4
+    assert not gate.take(PAGES, busy=True).pages
+    assert gate.holds
+
+
+def test_only_what_the_goal_needs_is_requested_if_a_page_never_returns() -> None:
+    crawl, goal = near_the_goal()
+    gate = RequestGate(crawl.ledger, crawl.frontier, goal, None)
+    crawl.frontier.take(4)  # they are leased, and never finish
+    assert len(gate.take(PAGES - 4, busy=False).pages) == 4
+    assert not gate.holds
+
+
+def test_without_patience_nothing_is_held_back() -> None:
+    crawl, goal = near_the_goal()
+    gate = RequestGate(crawl.ledger, crawl.frontier, goal, None, patience=0)
+    assert len(gate.take(10, busy=True).pages) == 10
+    assert not gate.holds

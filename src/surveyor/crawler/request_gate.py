@@ -7,8 +7,8 @@ the pages that they need are requested.
 
 What the crawl waits for may take long, or never come. It waits at most `PATIENCE` seconds in total without any request
 in progress, or while the requests in progress get no response for more than `SLOW` seconds; then other pages are
-requested, too. So a server that delays its responses cannot stop the crawl of others. With `--keep-busy` nothing is
-held back.
+requested, too, as many as the goal needs without those. So a server that delays its responses cannot stop the crawl of
+others. With `--keep-busy` nothing is held back.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from surveyor.arrays import IdArray
 from surveyor.crawler.queues import Batch
+from surveyor.outcome import NO_LINKS
 
 if TYPE_CHECKING:
     from surveyor.crawler.frontier import Frontier
@@ -44,7 +46,8 @@ class RequestGate:
         *,
         patience: float = PATIENCE,
     ) -> None:
-        self._ledger, self._frontier, self._goal, self._plan = ledger, frontier, goal, plan
+        self._ledger, self._frontier, self._plan = ledger, frontier, plan
+        self._goal = goal if patience > 0 else None  # without patience nothing is held back
         self._patience, self._idle_since = patience, math.inf
         self._leased: list[int] = []  # pages in progress at the last call
         self.holds = False  # whether the last call held pages back
@@ -55,17 +58,17 @@ class RequestGate:
         exclusive = self._plan is not None and self._plan.exclusive
         if exclusive:
             self._patience = math.inf
-        useful = free if walks or self._patience <= 0 else self.useful_pages(free)
+        useful = free if walks else self.useful_pages(free, self._expected())
         self.holds = self._patience > 0 and (walks or useful < free)
         if not self.holds:
             self._idle_since = math.inf
-            return self._frontier.take(free)
+            return self._frontier.take(self.useful_pages(free, NO_LINKS))
         leased = self._frontier.take(useful, math.inf if walks else -math.inf)
         self._wait(changed=bool(leased), busy=busy or bool(leased))
         if leased or busy or self._frontier.again_at < math.inf or exclusive:
             return leased
         self.holds = False  # what the crawl waits for will never be available
-        return self._frontier.take(free)
+        return self._frontier.take(self.useful_pages(free, NO_LINKS))
 
     def _wait(self, *, changed: bool, busy: bool) -> None:
         """Count the time since the last call, if nothing has changed since then."""
@@ -79,8 +82,12 @@ class RequestGate:
             self._patience -= now - self._idle_since
             self._idle_since = now
 
-    def useful_pages(self, most: int) -> int:
-        """Return how many pages to request now: none while those in progress or to be retried may reach the goal."""
+    def _expected(self) -> IdArray:
+        """Return the pages in progress or to be retried."""
+        return np.union1d(self._frontier.leased, self._frontier.failing)
+
+    def useful_pages(self, most: int, expected: IdArray) -> int:
+        """Return how many pages to request now: none while the expected ones may reach the goal."""
         from surveyor.kernels.mass import top_waiting
 
         if self._goal is None or most <= 0:
@@ -90,6 +97,5 @@ class RequestGate:
         top = float(top_waiting(self._ledger.mass))
         if missing <= 0 or most * top <= missing:
             return most
-        expected = np.union1d(self._frontier.leased, self._frontier.failing)
         mass = float(np.maximum(self._ledger.residual[expected], 0.0).sum())
         return min(most, max(0, math.ceil((missing - mass) / top)))
