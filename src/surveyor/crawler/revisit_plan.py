@@ -134,17 +134,15 @@ class RevisitPlan:
     def take(self, frontier: Frontier, count: int, now: float) -> Batch:
         """Lease up to `count` pages that are due at `now` and may be requested; best first."""
         if count > 0:
+            late = np.flatnonzero((self._pages.recheck <= now) & ~self._pages.released)
             due = self.schedule.due(now, count + self._waiting)
             due = due[~self._pages.released[due]] if due.size else due
-            due = due[:count]
-            self._credit = min(self._credit + RECHECK_SHARE * due.size, 10.0)
-            if due.size < count and (due.size == 0 or self._credit >= 1):
-                late = np.flatnonzero((self._pages.recheck <= now) & ~self._pages.released)
+            rechecks = min(late.size, count) if due.size == 0 else min(late.size, count, int(self._credit))
+            due = due[: count - rechecks]
+            self._credit = max(0.0, min(self._credit + RECHECK_SHARE * due.size, 10.0) - rechecks)
+            if rechecks:
                 order = np.argsort(self._pages.recheck[late], kind="stable")
-                most = count if due.size == 0 else min(count - due.size, int(self._credit))
-                late = late[order][:most].astype(np.int32)
-                self._credit -= late.size if due.size else 0
-                due = np.concatenate([due, late])
+                due = np.concatenate([late[order][:rechecks].astype(np.int32), due])
             self._put(frontier, due)
         return frontier.take(max(count, 0))
 
