@@ -165,7 +165,7 @@ def fresh_importance(web: WatchedWeb, visits: Visits, edges: FloatArray) -> Floa
         web.importance[page] @ np.maximum(np.minimum(until, right) - np.maximum(time, left), 0) / (right - left)
         for left, right in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)
     ]
-    return np.array(spans) / web.importance.sum()
+    return np.array(spans, np.float64) / float(web.importance.sum())
 
 
 def is_fresh(web: WatchedWeb, last: FloatArray, now: float) -> BoolArray:

@@ -29,7 +29,7 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments.opic import history_of, opic_errors, plot, tracking_errors
+from experiments.opic import Series, history_of, opic_errors, plot, tracking_errors
 from experiments.watched_webs import (
     POISSON,
     Recipe,
@@ -45,7 +45,7 @@ from surveyor.arrays import FloatArray
 from surveyor.crawler.change_learning import Estimate, Learned, SignalQuality
 from surveyor.crawler.revisits import freshness, optimal_intervals
 from surveyor.crawler.schedule import DAY, Schedule, ScheduleOptions
-from surveyor.crawler.strategies.adaptive import AdaptiveOpic
+from surveyor.crawler.strategies.adaptive import AdaptiveOpic, Window
 from surveyor.graph.synthetic.generate import PRESETS, synthetic_web
 
 BUDGET = 0.3  # of the sum of all change rates
@@ -53,6 +53,7 @@ LEARNING = 2 / 3  # of the time
 POINTS = 30  # of the curves
 RATES = (0.02, 0.05, 0.1)  # pages whose links change per epoch
 EPOCHS = 12
+WINDOWS: tuple[Window, ...] = ("fixed", "bao")
 SIZES = (4, 6, 8)  # of windows
 
 
@@ -164,8 +165,8 @@ def importance_errors(pages: int, seed: int) -> dict[str, list[float]]:
         history = history_of(graph, rate, EPOCHS)
         errors = {"push tracking": tracking_errors(history)}
         for size in SIZES:
-            for window in ("fixed", "bao"):
-                strategy = AdaptiveOpic(window, size, damping=0.85, teleport="uniform")  # type: ignore[arg-type]
+            for window in WINDOWS:
+                strategy = AdaptiveOpic(window, size, damping=0.85, teleport="uniform")
                 errors[f"{window} {size}"] = opic_errors(strategy, history)
         for name, curve in errors.items():
             rows.setdefault(name, []).append(float(np.mean(curve[EPOCHS // 2 :])))
@@ -269,7 +270,7 @@ def print_importance(rows: dict[str, list[list[float]]]) -> None:
     mean = {name: np.array(errors) for name, errors in rows.items()}
     for name, errors in mean.items():
         print(f"| {name} | " + " | ".join(shown(column) for column in errors.T) + " |")
-    fixed, bao = (np.min([mean[f"{window} {size}"] for size in SIZES], axis=0) for window in ("fixed", "bao"))
+    fixed, bao = (np.min([mean[f"{window} {size}"] for size in SIZES], axis=0) for window in WINDOWS)
     for name, errors in (("push tracking", mean["push tracking"]), ("bao, best size", bao)):
         print(f"| {name} / fixed, best size | " + " | ".join(shown(column) for column in (errors / fixed).T) + " |")
 
@@ -278,15 +279,17 @@ def draw(folder: Path, recipe: Recipe, found: Found, rows: dict[str, list[list[f
     """Draw freshness over time, and the error of importance by rate of change."""
     days = (np.arange(POINTS) + 0.5) * recipe.days / POINTS
     if found.curves:
-        curves = {name: (days, np.mean(each, axis=0)) for name, each in found.curves.items()}
+        curves: Series = {name: (days.tolist(), np.mean(each, axis=0).tolist()) for name, each in found.curves.items()}
         for ending in ("svg", "png"):
-            plot(folder / f"watching-freshness.{ending}", curves, "days", "fresh importance", log=False)  # type: ignore[arg-type]
+            plot(folder / f"watching-freshness.{ending}", curves, "days", "fresh importance", log=False)
     if rows:
-        lines = {name: ([100 * rate for rate in RATES], np.mean(each, axis=0)) for name, each in rows.items()}
+        lines: Series = {
+            name: ([100 * rate for rate in RATES], np.mean(each, axis=0).tolist()) for name, each in rows.items()
+        }
         for ending in ("svg", "png"):
             plot(
                 folder / f"watching-importance.{ending}", lines, "pages that change per epoch, %", "L1 error", log=False
-            )  # type: ignore[arg-type]
+            )
 
 
 def shown(values: Sequence[float] | FloatArray) -> str:

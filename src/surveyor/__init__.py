@@ -18,7 +18,7 @@ __version__ = "0.1.0"
 _MODULES = {  # module -> its public names
     "crawler.ledger": "CoverageInterval Ledger PushOptions",
     "crawler.preview": "preview",
-    "crawler.revisits": "ChangeRate change_rate due_times freshness optimal_rates",
+    "crawler.revisits": "ChangeRate change_rate due_times freshness optimal_intervals optimal_rates",
     "crawler.seeds": "read_seeds",
     "crawler.strategies.adaptive": "AdaptiveOpic",
     "crawler.strategies.breadth": "Breadth",
@@ -141,6 +141,7 @@ __all__ = [
     "harmonic",
     "hyperball",
     "open",
+    "optimal_intervals",
     "optimal_rates",
     "order_confidence",
     "pagerank",
@@ -164,7 +165,14 @@ __all__ = [
 if TYPE_CHECKING:
     from surveyor.crawler.ledger import CoverageInterval, Ledger, PushOptions
     from surveyor.crawler.preview import preview
-    from surveyor.crawler.revisits import ChangeRate, change_rate, due_times, freshness, optimal_rates
+    from surveyor.crawler.revisits import (
+        ChangeRate,
+        change_rate,
+        due_times,
+        freshness,
+        optimal_intervals,
+        optimal_rates,
+    )
     from surveyor.crawler.seeds import read_seeds
     from surveyor.crawler.strategies.adaptive import AdaptiveOpic
     from surveyor.crawler.strategies.breadth import Breadth

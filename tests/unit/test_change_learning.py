@@ -88,7 +88,7 @@ def test_intervals_of_rates_contain_95_percent_and_the_prior_helps(visits: int) 
     assert 0.93 <= inside.mean() <= 0.97
     from surveyor.crawler.revisits import change_rate
 
-    changes = history.count.sum(axis=1)
+    changes = history.finds.sum(axis=1)
     alone = change_rate(np.full(rates.size, visits), changes, np.exp(0.7**2 / 2) * DAY).rate
 
     def off(estimate: FloatArray) -> float:
@@ -100,8 +100,8 @@ def test_intervals_of_rates_contain_95_percent_and_the_prior_helps(visits: int) 
 def test_pages_without_visits_get_the_distribution_of_the_others() -> None:
     history, rates = population(1000, 10, 4)
     more = new_history(1001)
-    for mine, theirs in zip(more, history, strict=True):
-        mine[:1000] = theirs
+    for name in History._fields:
+        getattr(more, name)[:1000] = getattr(history, name)
     found = learn(more, 30 * DAY)
     assert found.rate[1000] == pytest.approx(float(np.exp(np.log(rates).mean())), rel=0.2)
     assert found.low[1000] < np.quantile(rates, 0.05)
@@ -153,8 +153,8 @@ def test_sources_are_judged_separately() -> None:
     good, _ = population(200, 20, 11, listed=True, precision=0.95)
     bad, _ = population(200, 20, 12, listed=True, precision=0.3)
     both = new_history(400)
-    for mine, one, other in zip(both, good, bad, strict=True):
-        mine[:200], mine[200:] = one, other
+    for name in History._fields:
+        getattr(both, name)[:] = np.concatenate([getattr(good, name), getattr(bad, name)])
     both.source[200:] = 1
     found = learn(both, float(both.last.mean()))
     assert found.precision[0] == pytest.approx(0.95, abs=0.08)
@@ -187,8 +187,7 @@ def test_the_index_without_signals_is_an_integral(y: float) -> None:
 def test_the_index_with_signals_agrees_with_a_simulation(theta: float, precision: float, y: float) -> None:
     rng, b = np.random.default_rng(9), -math.log(1 - precision)
     runs = 40_000
-    fresh, lengths = np.zeros(runs), np.zeros(runs)
-    level, certain, active = np.zeros(runs), np.ones(runs), np.ones(runs, np.bool_)
+    fresh, lengths, level, active = np.zeros(runs), np.zeros(runs), np.zeros(runs), np.ones(runs, np.bool_)
     while active.any():
         wait = np.where(active, rng.exponential(1 / theta, runs), 0.0)
         stay = np.where(active, np.minimum(wait, np.maximum(y - level, 0)), 0.0)
@@ -196,7 +195,6 @@ def test_the_index_with_signals_agrees_with_a_simulation(theta: float, precision
         lengths += stay
         level += np.where(active, stay + b, 0.0)
         active &= level < y
-    del certain
     value, length = gain(y, theta, b)
     assert length == pytest.approx(lengths.mean(), rel=0.02)
     one = fresh - math.exp(-y) * lengths

@@ -227,9 +227,7 @@ def test_optimal_intervals_use_the_total_at_one_price(rows: list[tuple[float, fl
     if not gains.any():
         return
     assert (1 / intervals).sum() == pytest.approx(total, rel=1e-4)
-    read = gains & (
-        np.where(gains, change, 1.0) * intervals < 25
-    )  # beyond, the value of a visit is that of a stale page to within rounding
+    read = gains & (np.where(gains, change, 1.0) * intervals < 25)
     x = change[read] * intervals[read]
     value = weight[read] / change[read] * np.where(x > 1e-4, -np.expm1(-x) - x * np.exp(-x), x * x / 2)
     if read.any():

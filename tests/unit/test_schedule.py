@@ -56,7 +56,7 @@ def test_as_many_pages_become_due_as_the_rate_allows(rate: float) -> None:
     schedule = visited(pages=400, rate=rate, shortest=0.0, explore=0.0)
     now = 6 * DAY
     schedule.plan(now, np.linspace(1, 3, 400))
-    end, requests = now + schedule.period, 0
+    end = now + schedule.period
     due = dues(schedule)
     level, length = schedule._thresholds(schedule.price, np.arange(400))
     again = length / schedule._columns["speed"][:400]
@@ -245,8 +245,8 @@ def test_signals_make_pages_due_earlier_if_they_were_right_and_only_then() -> No
         for day in range(15):
             for page in range(60):
                 changed = bool(rng.random() < 0.4)
-                told = changed if honest else bool(rng.random() < 0.4)
-                if told and day:
+                announced = changed if honest else bool(rng.random() < 0.4)
+                if announced and day:
                     schedule.signal(page, day * DAY - 60)
                 schedule.observe(page, day * DAY + page, changed=changed if day else None)
         schedule.plan(15 * DAY, np.ones(60))

@@ -96,7 +96,7 @@ def learn(history: History, now: float) -> Learned:
 
     pages = history.last.size
     source, sources = history.source, int(history.source.max(initial=-1)) + 1
-    checked = history.quiet + (history.count * history.announced).sum(axis=1)
+    checked = history.quiet + (history.finds * history.announced).sum(axis=1)
     signals = _signal_rates(history, now)
     unit = np.where(source >= 0, signals * UNIT, 1.0)
     prior = np.vstack([first_prior(TYPICAL), first_prior(1 / UNIT)])

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -93,7 +94,7 @@ class Schedule:
     @property
     def bytes_per_page(self) -> float:
         """Memory of the arrays that stay between calls, per page of their size."""
-        arrays = [*self._history, *self._columns.values(), self._active]
+        arrays: list[npt.NDArray[Any]] = [*self._history, *self._columns.values(), self._active]
         return sum(array.nbytes for array in arrays) / max(self._active.size, 1)
 
     def observe(self, page: int, at: float, *, changed: bool | None, expires: float = 0.0) -> None:

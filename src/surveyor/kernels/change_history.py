@@ -39,7 +39,7 @@ class History(NamedTuple):
     still: FloatArray  # seconds of intervals without a change
     quiet: FloatArray  # signals in intervals without a change
     visits: FloatArray  # comparable visits
-    count: FloatArray  # per page and slot: visits that found a change
+    finds: FloatArray  # per page and slot: visits that found a change
     interval: FloatArray  # mean seconds
     announced: FloatArray  # mean number of signals
     hint: FloatArray  # seconds for which the server declares the page fresh; 0 if unknown
@@ -51,15 +51,19 @@ class History(NamedTuple):
 
 def new_history(pages: int) -> History:
     """Allocate the histories of pages without visits."""
-    zeros = [np.zeros(pages) for _ in range(6)]
-    slots = [np.zeros((pages, SLOTS)) for _ in range(3)]
     return History(
-        np.full(pages, -np.inf),
-        *zeros[:3],
-        *slots,
-        *zeros[3:],
-        np.full(pages, np.inf),
-        np.full(pages, -1, np.int32),
+        last=np.full(pages, -np.inf),
+        still=np.zeros(pages),
+        quiet=np.zeros(pages),
+        visits=np.zeros(pages),
+        finds=np.zeros((pages, SLOTS)),
+        interval=np.zeros((pages, SLOTS)),
+        announced=np.zeros((pages, SLOTS)),
+        hint=np.zeros(pages),
+        pending=np.zeros(pages),
+        signals=np.zeros(pages),
+        covered=np.full(pages, np.inf),
+        source=np.full(pages, -1, np.int32),
     )
 
 
@@ -73,7 +77,7 @@ def record(history: History, page: AnyInt, at: float, changed: int, expires: flo
         history.quiet[page] *= weight
         history.visits[page] = history.visits[page] * weight + 1.0
         for slot in range(SLOTS):
-            history.count[page, slot] *= weight
+            history.finds[page, slot] *= weight
         if changed:
             _add_change(history, page, elapsed, history.pending[page])
         else:
@@ -88,7 +92,7 @@ def record(history: History, page: AnyInt, at: float, changed: int, expires: flo
 def _add_change(history: History, page: AnyInt, elapsed: float, signals: float) -> None:
     best, nearest = -1, math.inf
     for slot in range(SLOTS):
-        if history.count[page, slot] <= 0.0:
+        if history.finds[page, slot] <= 0.0:
             if nearest > SIMILAR:
                 best = slot
             break
@@ -97,8 +101,8 @@ def _add_change(history: History, page: AnyInt, elapsed: float, signals: float) 
             apart += 1e6  # merged only if there is no other
         if apart < nearest:
             best, nearest = slot, apart
-    count = history.count[page, best] + 1.0
-    history.count[page, best] = count
+    count = history.finds[page, best] + 1.0
+    history.finds[page, best] = count
     history.interval[page, best] += (elapsed - history.interval[page, best]) / count
     history.announced[page, best] += (signals - history.announced[page, best]) / count
 
@@ -117,7 +121,7 @@ def log_likelihood(history: History, page: AnyInt, b: float, rate: float) -> flo
     """Return the logarithm of the likelihood of the history of a page."""
     total = -rate * history.still[page] - b * history.quiet[page]
     for slot in range(SLOTS):
-        count = history.count[page, slot]
+        count = history.finds[page, slot]
         if count > 0.0:
             total += count * _log_changed(rate * history.interval[page, slot] + b * history.announced[page, slot])
     if history.hint[page] > 0.0:
@@ -237,16 +241,16 @@ def signal_evidence(
                 base[k] += _log_hint(rate * history.hint[page])
             for slot in range(SLOTS):
                 same[k, slot] = math.exp(-rate * history.interval[page, slot])
-                if history.count[page, slot] > 0.0 and history.announced[page, slot] == 0.0:
-                    base[k] += history.count[page, slot] * _log_changed(rate * history.interval[page, slot])
+                if history.finds[page, slot] > 0.0 and history.announced[page, slot] == 0.0:
+                    base[k] += history.finds[page, slot] * _log_changed(rate * history.interval[page, slot])
         for which in range(precisions.shape[0]):
             b, most = -math.log1p(-precisions[which]), -math.inf
             terms[:] = base
             for slot in range(SLOTS):
-                if history.count[page, slot] > 0.0 and history.announced[page, slot] > 0.0:
+                if history.finds[page, slot] > 0.0 and history.announced[page, slot] > 0.0:
                     wrong = math.exp(-b * history.announced[page, slot])
                     for k in range(GRID):
-                        terms[k] += history.count[page, slot] * math.log(max(1.0 - wrong * same[k, slot], LEAST))
+                        terms[k] += history.finds[page, slot] * math.log(max(1.0 - wrong * same[k, slot], LEAST))
             for k in range(GRID):
                 most = max(most, terms[k])
             total = 0.0
