@@ -1,6 +1,6 @@
 """When each page of a watched survey is due for its next visit, from its importance and its change history.
 
-**One rule.** A visit to a page of importance μ that changes at rate λ, τ after its last visit, is worth
+**One rule.** A visit to a page of importance μ that changes at rate λ, τ after its last visit, has the value
 
     V(τ) = μ ((1 - e^(-λτ)) / λ - τ e^(-λτ))
 
@@ -10,7 +10,7 @@ rate. Where sources of signals list a page, V is the value given the signals sin
 (`kernels/revisit_index.py`). A page that was never fetched is one whose last visit is infinitely long ago: V = μ/λ with
 the usual λ. So new pages and re-visits are weighed by the same number.
 
-**Pages that are not worth the price** are visited too, because estimates can only be corrected by visits: each page
+**Pages whose value stays below the price** are visited too, because estimates can only be corrected by visits: each page
 once in active / (explore · rate) seconds, up to ten times less often the more visits it has had. This takes at most
 the share `explore` of the requests. Uncertain rates are taken to be lower than their estimates, so that pages that
 seem to change too fast are visited until this is certain.
@@ -40,7 +40,7 @@ DAY = 86400.0
 PERIOD = 0.2  # visits per page in a period
 FEWEST = 20  # visits in a period
 DOUBT = 0.25  # without signals, uncertain rates are taken to be lower, by exp(-DOUBT · variance of the logarithm)
-SEASONED = 4.0  # visits after which a page that is not worth the price is visited half as often
+SEASONED = 4.0  # visits after which a page of a value below the price is visited half as often
 RAREST = 10.0
 
 
@@ -48,7 +48,7 @@ RAREST = 10.0
 class ScheduleOptions:
     """How visits are distributed."""
 
-    explore: float = 0.05  # largest share of the requests for pages that are not worth the price
+    explore: float = 0.05  # largest share of the requests for pages of a value below the price
     half_life: float = 180 * DAY  # seconds after which a visit counts half in change rates
     shortest: float = 600.0  # seconds between two visits to a page
 
@@ -193,7 +193,7 @@ class Schedule:
         columns["speed"] = np.where(useful, learned.missed, learned.rate) * slower
         columns["theta"] = np.where(useful, learned.signals / columns["speed"], 0.0)
         columns["evidence"] = np.where(useful, -np.log1p(-learned.precision), 0.0)
-        columns["worth"] = np.where(self._active, columns["weight"] / columns["speed"], 0.0)
+        columns["scale"] = np.where(self._active, columns["weight"] / columns["speed"], 0.0)
         self._set_price(now)
         self._planned = self._active.size
         columns["due"] = self._due_times()
@@ -203,11 +203,11 @@ class Schedule:
         columns = self._columns
         pages = np.flatnonzero(columns["due"] <= now)
         values = self._values(now, pages)
-        worth = values >= self.price * (1 - 1e-6)
+        valuable = values >= self.price * (1 - 1e-6)
         overdue = (now - self._since()[pages]) / columns["explore"][pages]
-        main, other = pages[worth], pages[~worth]
-        main = main[np.lexsort((main, -values[worth]))]
-        other = other[np.lexsort((other, -overdue[~worth]))]
+        main, other = pages[valuable], pages[~valuable]
+        main = main[np.lexsort((main, -values[valuable]))]
+        other = other[np.lexsort((other, -overdue[~valuable]))]
         requests = self._visits + np.arange(min(max(count, 0), pages.size) + 1)
         turn = np.diff(np.floor(self.options.explore * requests)) > 0  # requests that are for the second kind
         turn &= np.cumsum(turn) <= other.size
@@ -298,7 +298,7 @@ class Schedule:
         return math.sqrt(low * high)
 
     def _requests_at(self, price: float, end: float, pages: IntArray) -> float:
-        """Return the number of visits until `end` to pages that are worth the price by then."""
+        """Return the number of visits until `end` to pages whose value reaches the price by then."""
         columns = self._columns
         level, length = self._thresholds(price, pages)
         speed = columns["speed"][pages]
@@ -310,9 +310,9 @@ class Schedule:
     def _thresholds(self, price: float, pages: IntArray) -> tuple[FloatArray, FloatArray]:
         from surveyor.kernels.revisit_index import lengths, thresholds
 
-        theta, evidence, worth = (self._columns[name][pages] for name in ("theta", "evidence", "worth"))
+        theta, evidence, scale = (self._columns[name][pages] for name in ("theta", "evidence", "scale"))
         level, length = np.empty(pages.size), np.empty(pages.size)
-        thresholds(price, theta, evidence, worth, level)
+        thresholds(price, theta, evidence, scale, level)
         lengths(level, theta, evidence, length)
         return level, length
 
@@ -320,12 +320,12 @@ class Schedule:
         self._columns["level"] = self._thresholds(self.price, pages)[0]
 
     def _values(self, now: float, pages: IntArray) -> FloatArray:
-        """Return what a visit to each page is worth."""
+        """Return the value of a visit to each page."""
         from surveyor.kernels.revisit_index import values
 
-        theta, evidence, worth = (self._columns[name][pages] for name in ("theta", "evidence", "worth"))
+        theta, evidence, scale = (self._columns[name][pages] for name in ("theta", "evidence", "scale"))
         found = np.empty(pages.size)
-        values(self._exposure(now, pages), theta, evidence, worth, found)
+        values(self._exposure(now, pages), theta, evidence, scale, found)
         return found
 
     def _exposure(self, now: float, pages: IntArray, faster: FloatArray | float = 1.0) -> FloatArray:
@@ -342,11 +342,11 @@ class Schedule:
     def _due_times(self) -> FloatArray:
         columns, history = self._columns, self._history
         wait = (columns["level"] - columns["evidence"] * history.pending) / columns["speed"]
-        worth = np.where(np.isfinite(wait), history.last, 0.0) + wait  # infinite if it never reaches the price
-        worth = np.maximum(worth, history.last + self.options.shortest)
+        at_price = np.where(np.isfinite(wait), history.last, 0.0) + wait  # infinite if it never reaches the price
+        at_price = np.maximum(at_price, history.last + self.options.shortest)
         since = self._since()
         explore = np.where(np.isfinite(since), since, 0.0) + columns["explore"]
-        due = np.maximum(np.minimum(worth, explore), columns["not_before"])
+        due = np.maximum(np.minimum(at_price, explore), columns["not_before"])
         return np.where(self._active, due, np.inf)
 
     def _set_due(self, page: int) -> None:
@@ -357,14 +357,14 @@ class Schedule:
             return
         last = float(history.last[page])
         level = float(columns["level"][page])
-        worth = math.inf
+        at_price = math.inf
         if level < math.inf:
             wait = (level - float(columns["evidence"][page]) * float(history.pending[page])) / float(
                 columns["speed"][page]
             )
-            worth = max(last + wait, last + self.options.shortest)
+            at_price = max(last + wait, last + self.options.shortest)
         explore = max(last, float(columns["known"][page])) + float(columns["explore"][page])
-        columns["due"][page] = max(min(worth, explore), float(columns["not_before"][page]))
+        columns["due"][page] = max(min(at_price, explore), float(columns["not_before"][page]))
 
     def _last_plan(self) -> Learned:
         if self._learned is None:
@@ -402,9 +402,9 @@ DEFAULTS = {  # columns of a page before its first plan
     "speed": 1.0,  # rate of changes that signals do not announce
     "theta": 0.0,  # signals per such change
     "evidence": 0.0,  # of one signal: minus the logarithm of the probability that it is wrong
-    "worth": 0.0,  # weight / speed
-    "level": np.inf,  # exposure at which a visit is worth the price
-    "explore": np.inf,  # seconds after which the page is visited even if it is not worth the price
+    "scale": 0.0,  # weight / speed
+    "level": np.inf,  # exposure at which the value of a visit is the price
+    "explore": np.inf,  # seconds after which the page is visited even if its value is below the price
     "known": -np.inf,  # since when the page is known
     "not_before": -np.inf,
     "due": np.inf,

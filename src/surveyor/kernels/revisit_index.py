@@ -99,23 +99,23 @@ def threshold(q: float, theta: float, b: float) -> float:
 
 
 @kernel
-def values(y: FloatArray, theta: FloatArray, b: FloatArray, worth: FloatArray, out: FloatArray) -> None:
-    """Write the value worth·G(y) of a visit to each page; `worth` is μ/α."""
+def values(y: FloatArray, theta: FloatArray, b: FloatArray, scale: FloatArray, out: FloatArray) -> None:
+    """Write the value scale·G(y) of a visit to each page; `scale` is μ/α."""
     for page in range(y.shape[0]):
         if y[page] == math.inf:
             most = 1.0
             if theta[page] > 0.0 and b[page] > 0.0:
                 most = 1.0 / (1.0 - math.expm1(-b[page]) * theta[page])
-            out[page] = worth[page] * most
+            out[page] = scale[page] * most
         else:
-            out[page] = worth[page] * gain(y[page], theta[page], b[page])[0]
+            out[page] = scale[page] * gain(y[page], theta[page], b[page])[0]
 
 
 @kernel
-def thresholds(price: float, theta: FloatArray, b: FloatArray, worth: FloatArray, out: FloatArray) -> None:
-    """Write the y at which a visit to each page is worth the price."""
-    for page in range(worth.shape[0]):
-        out[page] = threshold(price / worth[page], theta[page], b[page]) if worth[page] > 0.0 else np.inf
+def thresholds(price: float, theta: FloatArray, b: FloatArray, scale: FloatArray, out: FloatArray) -> None:
+    """Write the y at which a visit to each page has a value equal to the price."""
+    for page in range(scale.shape[0]):
+        out[page] = threshold(price / scale[page], theta[page], b[page]) if scale[page] > 0.0 else np.inf
 
 
 @kernel
