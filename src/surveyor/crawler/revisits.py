@@ -205,16 +205,16 @@ def optimal_intervals(importance: npt.ArrayLike, change_rates: npt.ArrayLike, to
     if gains.size == 0 or total <= LEAST:
         return intervals
     weight, change = weight[gains], change[gains]
-    scale, none = weight / change, np.zeros(gains.size)
+    ratio, none = weight / change, np.zeros(gains.size)
 
     def rates_at(price: float) -> FloatArray:
         level = np.empty(gains.size)
-        thresholds(price, none, none, scale, level)
+        thresholds(price, none, none, ratio, level)
         return np.asarray(change / level)
 
     # One page alone exceeds the total at the lower price, because 1 - e^(-x) (1 + x) <= x²/2.
-    high = float(scale.max())
-    low = min(float((scale * (change / total) ** 2).max()), high) * 1e-3
+    high = float(ratio.max())
+    low = min(float((ratio * (change / total) ** 2).max()), high) * 1e-3
     while low < (price := math.sqrt(low) * math.sqrt(high)) < high and high > low * (1 + 1e-15):
         low, high = (price, high) if float(rates_at(price).sum()) > total else (low, price)
     above, below = rates_at(low), rates_at(high)  # they differ for a page whose largest value is the price

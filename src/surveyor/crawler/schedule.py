@@ -10,10 +10,10 @@ rate. Where sources of signals list a page, V is the value given the signals sin
 (`kernels/revisit_index.py`). A page that was never fetched is one whose last visit is infinitely long ago: V = μ/λ with
 the usual λ. So new pages and re-visits are weighed by the same number.
 
-**Pages whose value stays below the price** are visited too, because estimates can only be corrected by visits: each page
-once in active / (explore · rate) seconds, up to ten times less often the more visits it has had. This takes at most
-the share `explore` of the requests. Uncertain rates are taken to be lower than their estimates, so that pages that
-seem to change too fast are visited until this is certain.
+**Pages whose value stays below the price** are visited too, because only visits correct estimates: each page once in
+active / (explore · rate) seconds, up to ten times less often the more visits it has had. This takes at most the share
+`explore` of the requests. Uncertain rates are taken to be lower than their estimates, so that pages that seem to
+change too fast are visited until this is certain.
 
 **Plans.** `plan` learns change rates (`change_learning.py`) and sets the price so that the pages that become due in the
 next `period` use up the rate and what was left unused, given which pages are overdue. Until the next plan the due time
