@@ -1,6 +1,7 @@
 """The experiments of the OPIC paper (Abiteboul, Preda and Cobena 2003, section 4), in one command.
 
-    python -m experiments.opic [--pages 100000] [--web web] [--parts policies,first,windows,changes] [--out FOLDER] [--quick]
+    python -m experiments.opic [--pages 100000] [--web web] [--parts policies,first,windows,changes] [--out FOLDER]
+    python -m experiments.opic --quick
 
 1. *Policies*: the L1 error of estimated importance by fetches per page for greedy, cycle and random, and for the
    offline power method, where a sweep counts as one fetch per page. Also the error of the estimate of the paper,
@@ -261,7 +262,8 @@ def first_fetches(plan: Plan) -> None:
                 strategy.begin(start, None, np.random.default_rng(RNG))
                 strategy.run(web.rows, int(np.count_nonzero(truth)))
                 printed, ahead = l1(paper_estimate(strategy), truth), strategy.ahead()
-                for name, estimate in {"": strategy.importance(), ", no prior": ahead / ahead.sum()}.items():
+                without = {", no prior": ahead / ahead.sum()} if policy == "greedy" else {}
+                for name, estimate in {"": strategy.importance(), **without}.items():
                     label = f"{policy}, {'uniform' if uniform else 'trusted'}{name}"
                     rows.setdefault(label, []).append(l1(estimate, truth) / printed)
     title = "L1 error after one fetch per page, relative to the paper's estimate"

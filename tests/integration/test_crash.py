@@ -111,7 +111,7 @@ def test_a_checkpoint_changes_nothing(
 ) -> None:
     # These two fetch pages again and again.
     until = {"tracking": "pages=60", "adaptive:fixed": "requests=140"}.get(strategy, ALL)
-    setting = Setting(STEADY, options={"strategy": strategy})
+    setting = Setting(STEADY, options={"strategy": strategy, "until": until})
     with monkeypatch.context() as patch:  # one between any two batches
         patch.setattr(live, "SAVE_EVERY", 0.0)
         patch.setattr(live, "SAVE_SHARE", 0.0)

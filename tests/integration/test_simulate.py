@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import surveyor as sv
 from fake_web import MemoryJournal
 from oracles import paper_rankmass
-from surveyor import Coverage, Graph, Outcome, Pages, Reorder, StrategyError, UsageError
+from surveyor import Coverage, Graph, Outcome, Pages, Reorder, Requests, StrategyError, UsageError
 from surveyor.crawler.coverage_walks import CoverageWalks
 from surveyor.crawler.frontier import Frontier
 from surveyor.crawler.ledger import Ledger, PushOptions
@@ -22,6 +22,7 @@ from surveyor.crawler.strategies import NAMES, by_name
 from surveyor.crawler.strategies.breadth import levels_needed
 from surveyor.graph.growing import GrowingGraph
 from surveyor.kernels.mass import FETCHED, STATUS
+from surveyor.report.race import importance_table, repeats
 from surveyor.simulation.simulate import finish
 from webs import chain, graphs, random_web
 
@@ -387,3 +388,31 @@ def test_seeds_may_be_a_mask_and_blocked_pages_numbers() -> None:
         simulate(WEB, ["rankmass"], Pages(5) | sv.Bytes(7))
     with pytest.raises(UsageError, match="guarantee"):
         race.runs[0].fetches_for(0.9, "guarantee")
+
+
+def test_windows_differ_on_a_changing_web() -> None:
+    """Greedy fetches the same pages for each window, which estimate importance differently."""
+    names = ["adaptive:static", "adaptive:fixed", "adaptive:variable", "adaptive:bao", "opic:cycle", "opic:random"]
+    race = simulate(WEB, names, Requests(3 * WEB.pages), rng=5, change_rate=0.2)
+    assert all(run.fetches > run.pages for run in race.runs)
+    errors = [run.importance_error for run in race.runs]
+    assert len(set(errors)) == len(names)
+    assert len({run.order.tobytes() for run in race.runs}) == 3
+    assert race.runs[0].samples[-1].bound is None  # links have changed
+    assert race.runs[0].samples[-1].fetches == race.runs[0].fetches
+    still = simulate(WEB, ["opic"], Requests(3 * WEB.pages), rng=5).runs[0]
+    assert all(sample.bound is not None and sample.l1 <= sample.bound for sample in still.samples)
+    assert errors[0] is not None
+    assert still.importance_error is not None
+    assert still.importance_error < 0.7 * errors[0]
+    assert simulate(WEB, ["opic"], Pages(100), rng=5).runs[0].pages == 100
+
+
+def test_the_table_of_errors_of_importance() -> None:
+    race = simulate(WEB, ["opic", "rankmass"], Requests(2 * WEB.pages), rng=5)
+    table = importance_table(race)
+    assert repeats(race)
+    assert table.cells[0][2:] == ("2.0000" if (table.records[0][2] or 0) >= 2 else f"{table.records[0][2]:.4f}",
+                                  f"{race.runs[0].fetches / race.runs[0].pages:.2f}", "opic")  # fmt: skip
+    assert table.cells[1][2] == "–"  # rankmass gives no bound
+    assert not repeats(simulate(WEB, ["opic"], Pages(100), rng=5))

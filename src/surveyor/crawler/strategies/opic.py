@@ -13,10 +13,11 @@ policy; otherwise each page is fetched once.
 - `damping`: by default that of the ledger.
 - `teleport`: *trusted* jumps to the seeds (link farms and traps never get free cash), *uniform* to all known pages.
 
-The estimate is G(H) of `kernels/opic_cash.py`. Few pages earn most while others are not fetched yet, so a prior of the
-size of all cash is added, less of it as the share of known pages that were never fetched falls below two thirds: three
-quarters of it are the teleport vector, which the estimate as printed in the paper contains as the initial cash, one
-quarter is the cash where it is now. The weights were chosen by experiment (docs/explanation/crawl-order.md).
+The estimate is G(H) of `kernels/opic_cash.py`. Greedy fetches few pages often while others are not fetched yet, so
+there a prior of the size of all cash is added, less of it as the share of known pages that were never fetched falls
+below two thirds: three quarters of it are the teleport vector, which the estimate as printed in the paper contains as
+the initial cash, one quarter is the cash where it is now. The weights were chosen by experiment
+(docs/explanation/crawl-order.md).
 
 The estimate converges to PageRank with jumps to the teleport pages, also from pages without links, with an error
 that decreases as 1 / (cash moved); `bound` bounds it while pages keep their links. For a changing web,
@@ -237,10 +238,10 @@ class Opic:
         return ahead
 
     def _prior(self) -> FloatArray:
-        """Return what is added to PLAIN earnings while many known pages are not fetched yet."""
+        """Return what is added to PLAIN earnings of greedy while many known pages are not fetched yet."""
         from surveyor.kernels.opic_cash import KIND, KNOWN, PLAIN
 
-        if self.cash.earnings.counts[KIND] != PLAIN:
+        if self.policy != "greedy" or self.cash.earnings.counts[KIND] != PLAIN:
             return np.zeros(self._target.size)
         known = self.cash.state == KNOWN
         unread = np.count_nonzero(known & (self.cash.earnings.fetches == 0)) / max(int(np.count_nonzero(known)), 1)
