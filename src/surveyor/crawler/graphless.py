@@ -12,8 +12,9 @@ links. Pages are requested unconditionally, since a response 304 would need the 
 strategy and damping are fixed, and a limit of depth or of pages per domain is refused: with other values all links
 would have to be seen again.
 
-**Memory** per known URL, whatever its length: 69 bytes of cash and history (77 with `adaptive:bao`), 24 of the queue, 14
-to 20 of the URL index and 3 of statuses, plus up to a quarter for growth; docs/explanation/no-graph.md has measurements.
+**Memory** per known URL, whatever its length: 69 bytes of cash and history (77 with `adaptive:bao`), 24 of the queue,
+14 to 20 of the URL index and 3 of statuses, plus up to a quarter for growth. docs/explanation/no-graph.md has
+measurements.
 """
 
 from __future__ import annotations
