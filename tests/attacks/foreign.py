@@ -59,6 +59,7 @@ CALLS: dict[str, list[str] | None] = {  # None: it takes no survey
     ],
     "crawl": ["{survey}", "--until", "minutes=0.05", "--contact", "me@example.org"],
     "scout": ["{survey}", "--walks", "5", "--until", "minutes=0.05", "--contact", "me@example.org"],
+    "watch": ["{survey}", "--once", "--rate", "10/day", "--contact", "me@example.org"],
     "config trust": ["{survey}"],  # last: it vouches for what the survey says
     "try": None,
     "demo": None,

@@ -30,7 +30,7 @@ from surveyor.graph.csr import Graph
     [
         (["rnak"], "There is no command rnak. Did you mean rank?"),
         (["graph", "bild"], "There is no command bild. Did you mean build?"),
-        (["nonsense"], "Commands: crawl, scout, status, graph, rank"),
+        (["nonsense"], "Commands: crawl, scout, watch, status, graph, rank"),
         (["rank", "x", "--tolerence", "1"], "Did you mean --tolerance?"),
         (["rank", "x", "--hlep"], "Did you mean --help?"),
         (["top", "x", "--count", "5"], "No option --count. Did you mean --top?"),

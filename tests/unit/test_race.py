@@ -131,7 +131,7 @@ def test_a_race_as_plain_values(usual: Race) -> None:
     assert second["ratio"]["true"]["0.9"] == 10 / 6
     assert second["ratio"]["guaranteed"]["0.95"] is third["guaranteed"]["0.5"] is None
     assert first["coverage"] == BEST.coverage.to_dict()
-    assert first["samples"][-1] == {"fetches": 9, "l1": 0.1, "tau": None}
+    assert first["samples"][-1] == {"fetches": 9, "l1": 0.1, "tau": None, "bound": None}
     assert third["curve"]["fetches"] == [1, 2]
     assert third["curve"]["true"] == STUCK.true.tolist()
 

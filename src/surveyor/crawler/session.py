@@ -350,7 +350,7 @@ def restore_waits(folder: SurveyFolder, queues: HostQueues, frontier: Frontier, 
 def _end_of(event: Event, now: float) -> float:
     """Return when the wait of an event ends: not later than its length from now, if the clock was set back since."""
     until = float(event.detail["until"])
-    return min(until, now + max(0.0, until - event.at))
+    return min(until, now + until - event.at) if now < event.at < until else until
 
 
 async def finish_requests(state: Recorded, source: LiveSource, store: Journaled, tally: Tally, patience: float) -> None:
