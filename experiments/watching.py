@@ -70,7 +70,7 @@ class Knowing(Schedule):
             mine[: true.size] = true
         nothing = Estimate(0.0, 0.0, 0.0)
         quality = SignalQuality(nothing, nothing, 0.0)
-        return Learned(missed, np.zeros(size), missed, missed, signals, precision, quality)
+        return Learned(missed, np.zeros(size), missed, missed, signals, precision, np.zeros(size), quality)
 
 
 @dataclass

@@ -8,7 +8,16 @@ import pytest
 
 from surveyor.arrays import BoolArray, FloatArray
 from surveyor.crawler.change_learning import first_prior, learn
-from surveyor.kernels.change_history import FIRST, GRID, UNKNOWN, History, log_likelihood, new_history, record
+from surveyor.kernels.change_history import (
+    FIRST,
+    GRID,
+    UNKNOWN,
+    History,
+    log_likelihood,
+    log_likelihoods,
+    new_history,
+    record,
+)
 from surveyor.kernels.revisit_index import gain, threshold
 
 DAY = 86400.0
@@ -44,7 +53,7 @@ def population(
 def test_the_likelihood_is_that_of_all_visits() -> None:
     rng = np.random.default_rng(1)
     history, b, rate = new_history(1), 1.3, 1.7 / DAY
-    intervals = rng.choice([0.5, 1.0, 2.0, 4.0], 40) * DAY  # no more lengths than groups
+    intervals = rng.choice([0.5, 1.0, 2.0, 4.0, 8.0], 40) * DAY  # no more lengths than groups
     changed, signals, at, total = rng.random(40) < 0.5, rng.integers(0, 3, 40), 0.0, 0.0
     signals[changed] = 0  # groups are by the number of signals, too
     record(history, 0, 0.0, UNKNOWN, 0.0, FOREVER)
@@ -95,6 +104,18 @@ def test_intervals_of_rates_contain_95_percent_and_the_prior_helps(visits: int) 
         return float(np.abs(np.log(np.maximum(estimate, 1e-3 / DAY) / rates)).mean())
 
     assert off(found.rate) < (0.7 if visits < 5 else 1.0) * off(alone)
+
+
+@pytest.mark.parametrize("visits", [5, 15])
+def test_intervals_of_rates_of_pages_with_signals(visits: int) -> None:
+    history, rates = population(1000, visits, 100 + visits, listed=True)
+    found = learn(history, float(history.last.mean()))
+    assert 0.93 <= ((found.low <= rates) & (rates <= found.high)).mean() <= 0.97
+    alone, _ = population(1000, visits, 100 + visits, listed=True)
+    alone.source[:] = -1
+    alone.finds[:], alone.quiet[:] = history.finds, 0.0
+    without = learn(alone, float(alone.last.mean()))
+    assert np.abs(np.log(found.rate / rates)).mean() < 0.9 * np.abs(np.log(without.rate / rates)).mean()
 
 
 def test_pages_without_visits_get_the_distribution_of_the_others() -> None:
@@ -210,3 +231,13 @@ def test_thresholds_invert_the_index_and_end_at_its_limit(theta: float, b: float
     assert threshold(most, theta, b) == math.inf
     assert gain(60.0, theta, b)[0] == pytest.approx(most, rel=1e-3)
     assert threshold(0.0, theta, b) == 0.0
+
+
+def test_the_grid_has_the_likelihoods_of_its_rates() -> None:
+    history, _ = population(20, 12, 5, listed=True)
+    history.hint[::2] = 3 * DAY
+    found, pages = np.empty((20, GRID)), np.arange(20)
+    for b in (0.0, 1.6):
+        log_likelihoods(history, pages, np.full(20, b), np.ones(20), found)
+        each = [[log_likelihood(history, page, b, 2.0 ** (FIRST + k)) for k in range(GRID)] for page in range(20)]
+        assert found == pytest.approx(np.array(each), rel=1e-9)

@@ -72,6 +72,7 @@ class Learned:
     missed_high: FloatArray
     signals: FloatArray  # rate of signals; 0 without a source
     precision: FloatArray  # of the source of the page; 0 without one
+    counting: FloatArray  # half the 95 % interval of the change rate that is due to the counted signals
     quality: SignalQuality
 
     @property
@@ -82,12 +83,12 @@ class Learned:
     @property
     def low(self) -> FloatArray:
         """Lower ends of 95 % intervals of the change rates."""
-        return self.missed_low + self.precision * self.signals
+        return np.maximum(self.rate - np.hypot(self.missed - self.missed_low, self.counting), 0.0)
 
     @property
     def high(self) -> FloatArray:
         """Upper ends."""
-        return self.missed_high + self.precision * self.signals
+        return np.asarray(self.rate + np.hypot(self.missed_high - self.missed, self.counting))
 
 
 def learn(history: History, now: float) -> Learned:
@@ -116,13 +117,17 @@ def learn(history: History, now: float) -> Learned:
     posteriors(history, everything, _evidence(precision)[source], unit, np.log(prior), result)
     missed = np.exp(result[:, 0])
     recall = _recall(history, samples[1], signals, precision[source], pooled)
+    announced = precision[source] * signals
+    spread = np.sqrt(1 / (history.signals + COUNTED)) * (precision[source] > 0)
+    missed = np.maximum(missed, MISSED * announced)
     return Learned(
-        np.maximum(missed, MISSED * precision[source] * signals),
+        missed,
         result[:, 1],
-        np.exp(result[:, 2]),
-        np.exp(result[:, 3]),
+        np.minimum(np.exp(result[:, 2]), missed),
+        np.maximum(np.exp(result[:, 3]), missed),
         signals,
         precision[source],
+        1.96 * (missed + announced) * spread,  # the rate of missed changes is held near that of signals, too
         SignalQuality(pooled, recall, float(checked.sum())),
     )
 

@@ -3,7 +3,7 @@
 A visit after a time τ with n signals since the one before finds no change with probability e^(-(ατ + bn)), where α is
 the rate of changes without a signal and 1 - e^(-b) the precision of signals. The likelihood of all visits without a
 change depends only on the sums of τ and n. Visits with a change are kept in SLOTS groups of similar τ per page, as
-count, mean τ and mean n; while a page has at most SLOTS different intervals the likelihood is exact. Visits lose weight
+count, mean τ and n; while a page has at most SLOTS different intervals the likelihood is exact. Visits lose weight
 with a half-life. A server's statement that a page stays fresh for a time h multiplies the likelihood by
 (αh / (1 + αh)²)^HINT, which no more than halves it when α is four times as far from 1/h.
 
@@ -21,9 +21,10 @@ import numpy as np
 from surveyor.arrays import AnyInt, FloatArray, IdArray, IntArray
 from surveyor.kernels._jit import kernel, kernel_without_refcounts
 
-SLOTS = 4
+SLOTS = 5
+MOST = 30.0  # signals between two visits that are told apart
 FIRST, GRID = -30, 28  # the rates are 2^(FIRST + k) per second
-FINE = 40  # points of the finer grid
+FINE = 28  # points of the finer grid
 NEGLIGIBLE = 14.0  # below the maximum of the log posterior
 SIMILAR = math.log(1.25)  # of intervals in one group
 HINT = 0.5
@@ -41,7 +42,7 @@ class History(NamedTuple):
     visits: FloatArray  # comparable visits
     finds: FloatArray  # per page and slot: visits that found a change
     interval: FloatArray  # mean seconds
-    announced: FloatArray  # mean number of signals
+    announced: FloatArray  # number of signals with the mean e^(-n)
     hint: FloatArray  # seconds for which the server declares the page fresh; 0 if unknown
     pending: FloatArray  # signals since the last visit
     signals: FloatArray  # all signals since `covered`
@@ -99,12 +100,14 @@ def _add_change(history: History, page: AnyInt, elapsed: float, signals: float) 
         apart = abs(math.log(elapsed / history.interval[page, slot]))
         if (history.announced[page, slot] > 0.0) != (signals > 0.0):
             apart += 1e6  # merged only if there is no other
+        apart += abs(math.exp(-signals) - math.exp(-history.announced[page, slot]))
         if apart < nearest:
             best, nearest = slot, apart
     count = history.finds[page, best] + 1.0
     history.finds[page, best] = count
     history.interval[page, best] += (elapsed - history.interval[page, best]) / count
-    history.announced[page, best] += (signals - history.announced[page, best]) / count
+    wrong = math.exp(-history.announced[page, best])  # the mean of n that matters is that of about e^(-n)
+    history.announced[page, best] = -math.log(wrong + (math.exp(-min(signals, MOST)) - wrong) / count)
 
 
 @kernel_without_refcounts
@@ -144,8 +147,27 @@ def _log_hint(x: float) -> float:
 def log_likelihoods(history: History, pages: IntArray, b: FloatArray, unit: FloatArray, out: FloatArray) -> None:
     """Write the log-likelihood of each page at each rate of the grid."""
     for row in range(pages.shape[0]):
-        for k in range(GRID):
-            out[row, k] = log_likelihood(history, pages[row], b[row], unit[row] * 2.0 ** (FIRST + k))
+        _on_grid(history, pages[row], b[row], unit[row], out[row])
+
+
+@kernel
+def _on_grid(history: History, page: AnyInt, b: float, unit: float, out: FloatArray) -> None:
+    """Write the log-likelihood at each rate of the grid; from one to the next 1 - e^(-x) = u becomes u (2 - u)."""
+    rate = unit * 2.0**FIRST
+    for k in range(GRID):
+        out[k] = -b * history.quiet[page] - rate * 2.0**k * history.still[page]
+        if history.hint[page] > 0.0:
+            out[k] += _log_hint(rate * 2.0**k * history.hint[page])
+    for slot in range(SLOTS):
+        count = history.finds[page, slot]
+        if count > 0.0:
+            changed = -math.expm1(-rate * history.interval[page, slot])
+            wrong = math.exp(-b * history.announced[page, slot])
+            for k in range(GRID):
+                either = 1.0 - wrong + wrong * changed
+                if either < 1.0:
+                    out[k] += count * math.log(max(either, LEAST))
+                changed *= 2.0 - changed
 
 
 @kernel
@@ -161,8 +183,9 @@ def posteriors(
         page = pages[row]
         kind = 1 if history.source[page] >= 0 else 0
         most = -math.inf
+        _on_grid(history, page, b[row], unit[row], coarse)
         for k in range(GRID):
-            coarse[k] = log_likelihood(history, page, b[row], unit[row] * 2.0 ** (FIRST + k)) + prior[kind, k]
+            coarse[k] += prior[kind, k]
             most = max(most, coarse[k])
         first, last = GRID - 1, 0
         for k in range(GRID):
