@@ -22,7 +22,7 @@ from surveyor.arrays import AnyInt, FloatArray, IdArray, IntArray
 from surveyor.kernels._jit import kernel, kernel_without_refcounts
 
 SLOTS = 5
-MOST = 30.0  # signals between two visits that are told apart
+MOST = 30.0  # signals between two visits that are distinguished
 FIRST, GRID = -30, 28  # the rates are 2^(FIRST + k) per second
 FINE = 28  # points of the finer grid
 NEGLIGIBLE = 14.0  # below the maximum of the log posterior
