@@ -131,7 +131,8 @@ def watch(
     day are used up; otherwise it runs until it is interrupted (Ctrl-C), and returns what it did. An unchanged page is
     downloaded again, to check its validator, at most once in `audit_days`.
 
-    `report(watch, XX
+    `report(watch, outcome, finding)` is called with each outcome and what it found ("" if nothing has changed), and
+    periodically without an outcome. `client` and `resolver` replace the HTTP client and the name resolution.
     """
     path = Path(survey)
     chosen = from_arguments(options, ("rate", "once", "audit_days", "report", "client", "resolver"))
