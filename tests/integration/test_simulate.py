@@ -390,6 +390,7 @@ def test_seeds_may_be_a_mask_and_blocked_pages_numbers() -> None:
         race.runs[0].fetches_for(0.9, "guarantee")
 
 
+@pytest.mark.slow
 def test_windows_differ_on_a_changing_web() -> None:
     """Greedy fetches the same pages for each window, which estimate importance differently."""
     names = ["adaptive:static", "adaptive:fixed", "adaptive:variable", "adaptive:bao", "opic:cycle", "opic:random"]

@@ -60,6 +60,7 @@ def audits(path: Path) -> int:
         return sum(1 for _ in folder.journal.events("audit"))
 
 
+@pytest.mark.slow
 def test_a_month(tmp_path: Path) -> None:
     path, web, crawl_requests = crawled(tmp_path, pages=100)
     sizes: list[int] = []
