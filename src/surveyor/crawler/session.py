@@ -250,10 +250,11 @@ class RunStore:
     """Persistence of a run: commits outcomes and newly discovered URLs, and saves checkpoints periodically."""
 
     def __init__(
-        self, folder: SurveyFolder, state: Derived, clock: Callable[[], float], *, every: float = SAVE_EVERY
+        self, folder: SurveyFolder, state: Derived, clock: Callable[[], float], *, every: float | None = None
     ) -> None:
-        self._folder, self._state, self._clock, self._every = folder, state, clock, every
-        self._next = time.monotonic() + every
+        self._folder, self._state, self._clock = folder, state, clock
+        self._every = SAVE_EVERY if every is None else every  # seconds between checkpoints
+        self._next = time.monotonic() + self._every
         self._saved = self._here
 
     @property
