@@ -2,6 +2,8 @@
 PYTHON ?= python3
 DATA ?= data
 INPUTS ?= 20000
+# One more than there are cores, as many tests wait for a server.
+WORKERS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 BIN := .venv/bin
 PIP := PIP_CONSTRAINT=constraints.txt $(BIN)/pip install --quiet --disable-pip-version-check --only-binary :all:
 
@@ -31,10 +33,10 @@ lint: .venv/ready
 	$(BIN)/lint-imports
 
 unit: .venv/ready
-	$(BIN)/python -m pytest -n auto -m "not slow"
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow"
 
 test-all: .venv/ready-docs
-	$(BIN)/python -m pytest -n auto -m slow
+	$(BIN)/python -m pytest -n $(WORKERS) -m slow
 
 fuzz: .venv/ready
 	$(BIN)/python -m pytest -n auto -m hypothesis --hypothesis-profile=search

@@ -318,6 +318,7 @@ def test_python_permits_a_seed_that_it_is_given_and_no_seed_from_elsewhere(tmp_p
     within(serve(), 60)
 
 
+@pytest.mark.slow
 @attack(
     "a local seed URL in a project file",
     area="addresses",

@@ -61,6 +61,7 @@ def test_a_hostile_page_is_read_or_left_to_the_worker(name: str) -> None:
     assert page is None or (len(body) <= 2 * CHEAP_LENGTH and body.count(b"<") <= CHEAP_TAGS)
 
 
+@pytest.mark.slow
 @attack(
     "hostile pages through the worker",
     area="pages",
@@ -153,6 +154,7 @@ def test_a_parser_that_dies_is_replaced() -> None:
     assert isinstance(after, Page)
 
 
+@pytest.mark.slow
 @attack("a host that sends only pages that take too long", area="pages", must_hold="each has less time than the last")
 def test_the_limit_shrinks_for_a_host_that_runs_into_it() -> None:
     async def stopped(parser: Parser, url: str) -> str:

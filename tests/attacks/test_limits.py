@@ -83,6 +83,7 @@ def test_a_trap_of_both_kinds_ends(tmp_path: Path) -> None:
     assert len(client.log) <= 2 + MOST_REDIRECTS + 2
 
 
+@pytest.mark.slow
 @attack(
     "a redirect trap and restarts", area="redirects", must_hold="hops are counted over restarts", inputs=len(LIMITS)
 )

@@ -44,6 +44,7 @@ def test_every_module_explains_itself_and_its_examples_hold(name: str) -> None:
     assert doctest.testmod(module).failed == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("page", "code"), blocks("python"))
 def test_python_examples_run(page: str, code: str, tmp_path: Path) -> None:
     links = b"home\tnews\nnews\thome\nhome\tabout\n"

@@ -166,6 +166,7 @@ def elided(shown: str) -> re.Pattern[str]:
     return re.compile("(?:.*\n)*?".join(map(re.escape, parts)))
 
 
+@pytest.mark.slow
 @posix
 def test_the_tutorial_of_a_site_shows_what_comes(shell: Shell, web: EmbeddedWeb) -> None:
     page = "docs/tutorials/my-site.md"
@@ -187,6 +188,7 @@ def test_the_tutorial_of_a_site_shows_what_comes(shell: Shell, web: EmbeddedWeb)
     assert [row for row in rows if row not in result] == [], result
 
 
+@pytest.mark.slow
 @posix
 def test_the_tutorial_of_a_watch_shows_what_comes(shell: Shell) -> None:
     page = "docs/tutorials/keep-a-site-fresh.md"

@@ -110,6 +110,7 @@ def test_limits_leave_walks_unfinished_and_a_larger_one_resumes(tmp_path: Path) 
     assert (again.hosts, again.folders, again.unseen, again.size) == (more.hosts, more.folders, more.unseen, more.size)
 
 
+@pytest.mark.slow
 def test_a_killed_scout_resumes_with_the_same_walks(tmp_path: Path) -> None:
     with served(SITE, moves=MOVES) as site:
         survey = tmp_path / "a.survey"
@@ -187,6 +188,7 @@ def test_pages_fetched_after_the_scout_count_for_size_and_forecasts(capsys: pyte
     assert row["certified_hours"] == 0
 
 
+@pytest.mark.slow
 def test_the_progress_display_counts_the_walks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lines: list[str] = []
     display = CrawlDisplay(silent=False)

@@ -42,6 +42,7 @@ def watched(capsys: pytest.CaptureFixture[str], survey: str, *words: str) -> Com
     return CommandResult(capsys, "watch", survey, "--once", *OFTEN, *FEW, *words)
 
 
+@pytest.mark.slow
 def test_changes_are_printed_and_listed(
     survey: str, pages: dict[str, str | int], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -63,6 +64,7 @@ def test_changes_are_printed_and_listed(
     assert "fresh (forecast)" in texts
 
 
+@pytest.mark.slow
 def test_json_lines(survey: str, pages: dict[str, str | int], capsys: pytest.CaptureFixture[str]) -> None:
     pages["/b"] = linked("/", text="Nothing is as it was before in this text. " * 8)
     found = []

@@ -132,6 +132,7 @@ def test_a_checkpoint_changes_nothing(
             assert accounts(image.folder) == result  # from the journal alone
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_killed_again_and_again(tmp_path: Path, moment: str) -> None:
     """Each run gets as far as its second commit, the process dies by an exception, and files are closed properly."""

@@ -58,6 +58,7 @@ def test_same_estimates_as_with_a_graph(tmp_path: Path, web: WebSettings, strate
     assert np.abs(opic.importance()[:size] - importance(without)).sum() < 1e-12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_killed_after_any_commit(tmp_path: Path, strategy: str) -> None:
     setting = Setting(STEADY, options={"strategy": strategy, "graph": False, "until": UNTIL, "backoff": 0.0})

@@ -80,6 +80,7 @@ def test_a_crash_after_any_commit_of_the_walks_keeps_them(tmp_path: Path) -> Non
             assert walks_of(copy)[:common] == final[:common]
 
 
+@pytest.mark.slow
 def test_a_process_killed_while_it_walks_resumes_with_the_same_bound(tmp_path: Path) -> None:
     survey, log = tmp_path / "a.survey", list[str]()
     pages: dict[str, str | int] = {

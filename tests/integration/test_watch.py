@@ -139,6 +139,7 @@ def test_a_jump_between_two_runs(tmp_path: Path) -> None:
     check_delays(web.log)
 
 
+@pytest.mark.slow
 def test_a_host_that_vanishes_for_days_and_comes_back(tmp_path: Path) -> None:
     gone, back = BEGIN + 3 * DAY, BEGIN + 8 * DAY
     down = lambda name, now: name == "www.site0.example" and gone <= now < back  # noqa: E731

@@ -23,6 +23,7 @@ def scores(graph: Graph, seeds: int, **options: Any) -> np.ndarray[tuple[int], n
     return np.array([result.score(0) for result in results])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [1, 2])
 def test_the_error_is_as_predicted(words: int) -> None:
     """400 seeds estimate a standard deviation to within 3.5 %; three times that is allowed."""

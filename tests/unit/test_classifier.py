@@ -71,6 +71,7 @@ def reference(kind: str, on: Sequence[SampledPage], off: Sequence[SampledPage]) 
     return vectoriser, estimator.fit(matrix, [True] * len(on) + [False] * len(off))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_predictions_equal_those_of_scikit_learn(kind: str, models: dict[str, Classifier], tmp_path: Path) -> None:
     model = models[kind]

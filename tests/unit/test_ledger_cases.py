@@ -90,6 +90,7 @@ def contents(ledger: Ledger, size: int) -> tuple[bytes, ...]:
     return tuple(array.tobytes() for array in arrays)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(lives(), st.integers(1, 5))
 def test_room_changes_nothing(life: tuple[int, Ledger, list[Event]], spread: int) -> None:
@@ -197,6 +198,7 @@ def test_room_changes_nothing_on_a_larger_web_either() -> None:
     assert [one == other for one, other in zip(*runs, strict=True)] == [True] * len(runs[0])
 
 
+@pytest.mark.slow
 @pytest.mark.compiled
 def test_close_finds_pages_that_the_ring_had_no_room_for() -> None:
     """FAILS: pages that the ring had no room for during a pass are left when the rest of the pass finds none.
@@ -218,6 +220,7 @@ def test_close_finds_pages_that_the_ring_had_no_room_for() -> None:
     check_closed(ledger)
 
 
+@pytest.mark.slow
 @pytest.mark.compiled
 def test_a_pass_finds_pages_after_very_many_second_lives() -> None:
     """FAILS: with few pages but more than 65,536 deaths and readings, a pass by id looks them up as if by order."""

@@ -132,6 +132,7 @@ RULE = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=1_000)
 @given(
     st.lists(st.tuples(st.booleans(), RULE.map("".join), st.sampled_from(["", "", "$"])), max_size=40),

@@ -75,6 +75,7 @@ def test_the_mean_of_estimates_is_the_truth(draws: tuple[float, np.ndarray], tru
     assert np.all(np.abs(counts[:, wide].mean(0) / p - truth[wide]) < 5 * error)
 
 
+@pytest.mark.slow
 @pytest.mark.compiled
 def test_the_variance_of_estimates_is_that_of_theory(draws: tuple[float, np.ndarray], truth: np.ndarray) -> None:
     p, counts = draws
