@@ -44,17 +44,28 @@ class Time:
         self.now = now
         self._number = count()
         self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
+        self._waiting = 0
 
     def __call__(self) -> float:
         return self.now
 
     async def sleep(self, seconds: float) -> None:
+        if not self._waiting:  # one task alone
+            self.now += seconds
+            return
         woken = asyncio.get_running_loop().create_future()
         heapq.heappush(self._sleepers, (self.now + seconds, next(self._number), woken))
         await woken
 
     async def wait(self, something: asyncio.Event, until: float) -> None:
         """Advance the time until the event is set, or to `until`."""
+        self._waiting += 1
+        try:
+            await self._advance(something, until)
+        finally:
+            self._waiting -= 1
+
+    async def _advance(self, something: asyncio.Event, until: float) -> None:
         await _settle()
         while not something.is_set():
             first = self._sleepers[0][0] if self._sleepers else math.inf

@@ -6,6 +6,7 @@ import asyncio
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -52,6 +53,7 @@ class ChangingWeb:
     gone: frozenset[str] = frozenset()  # URLs that respond 404 from the second day on
     log: list[Sent] = field(default_factory=list)
     kill_at: int = -1  # request at which the process is killed
+    sitemaps: frozenset[str] = frozenset()  # hosts that list their pages, with the date of the last change
 
     def __post_init__(self) -> None:
         self._rng = random.Random(self.seed)  # noqa: S311
@@ -109,6 +111,8 @@ class ChangingWeb:
             return Fetched(url, error="refused", detail="connection refused")
         if url == f"{origin(url)}/robots.txt":
             return Fetched(url, 200, body=b"User-agent: *\nDisallow: /private")
+        if url == f"{origin(url)}/sitemap.xml" and host(url) in self.sitemaps:
+            return self._sitemap(request, now)
         version = self.version(url, now)
         if version < 0 or (url in self.gone and now > self.begin + DAY):
             return Fetched(url, 404)
@@ -117,6 +121,20 @@ class ChangingWeb:
             return Fetched(url, 304, etag=etag, not_modified=True)
         body = self.body(url, version)
         return Fetched(url, 200, headers=((b"content-type", b"text/html"),), body=body, raw=body, etag=etag)
+
+    def _sitemap(self, request: FetchRequest, now: float) -> Fetched:
+        """Answer with the dates of the last changes of all pages of the host."""
+        pages = [url for url in self._changes if host(url) == host(request.url)]
+        dates = {url: max((at for at in self._changes[url] if at <= now), default=self.begin - DAY) for url in pages}
+        etag = f'"{sum(dates.values())}"'
+        if request.etag == etag:
+            return Fetched(request.url, 304, etag=etag, not_modified=True)
+        rows = (
+            f"<url><loc>{url}</loc><lastmod>{datetime.fromtimestamp(at, UTC).isoformat()}</lastmod></url>"
+            for url, at in dates.items()
+        )
+        body = f"<urlset>{''.join(rows)}</urlset>".encode()
+        return Fetched(request.url, 200, body=body, raw=body, etag=etag)
 
 
 SETTINGS: dict[str, Any] = {"contact": CONTACT, "rng": 7, "archive": False, "scope": "host", "delay": 1.0}
@@ -139,8 +157,8 @@ def watched(
     rate: int | None = None,
     once: bool = False,
     jump: Callable[[float], float] = lambda _now: 0.0,
-    audit_days: float = 7.0,
     report: Report = lambda _watch, _outcome, _finding: None,
+    **options: Any,
 ) -> tuple[Ending, Watch | None]:
     """Watch a survey until a time of the fake clock; return how it ended, and its last state."""
     given = {**SETTINGS}
@@ -164,8 +182,8 @@ def watched(
                 await web.time.wait(event, min(end, max(until, web.time.now)))
 
             connection = Connection(web, None, None, wait, 0.0)
-            options = WatchOptions(rate, once, audit_days)
-            return await watch(folder, chosen, options, connection=connection, clocks=clocks, report=see)
+            asked = WatchOptions(rate, once, **options)
+            return await watch(folder, chosen, asked, connection=connection, clocks=clocks, report=see)
 
         ending = asyncio.run(work())
     return ending, last[0] if last else None

@@ -83,6 +83,28 @@ def test_later_readings_report_new_dates_once() -> None:
     assert reading.read(12 * DAY) == []  # earlier than before
 
 
+def test_a_page_visited_since_it_was_modified_is_not_reported() -> None:
+    page, other = f"{SITE}/x", f"{SITE}/y"
+    dates = {page: "1970-01-10T06:00:00Z", other: "1970-01-10"}
+    reading = Reading({MAP: answer(MAP, entries({page: day(3), other: day(3)}))})
+    reading.visited = {page: 5 * DAY, other: 5 * DAY}
+    reading.read(8 * DAY)
+    reading.visited = {page: 9.5 * DAY, other: 9.5 * DAY}  # the first has a time, the second any time of that day
+    reading.answers[MAP] = answer(MAP, entries(dates))
+    assert reading.read(10 * DAY) == [Signal(other, 9 * DAY, "sitemap")]
+
+
+def test_a_list_that_cannot_be_read_is_requested_less_and_less_often() -> None:
+    reading = Reading({})
+    for hour in range(24 * 40):
+        reading.read(10 * DAY + 3600.0 * hour)
+    times = reading.client.times(MAP)
+    gaps = [(later - earlier) / DAY for earlier, later in pairwise(times)]
+    assert gaps[0] == pytest.approx(1, abs=0.1)
+    assert gaps == sorted(gaps)
+    assert gaps[-1] == pytest.approx(8, abs=0.1)
+
+
 def test_a_list_is_not_requested_before_it_is_due() -> None:
     reading = Reading(
         {MAP: answer(MAP, entries({f"{SITE}/x": day(3)}), headers=((b"Cache-Control", b"max-age=7200"),))}
@@ -117,6 +139,7 @@ def test_an_index_says_which_sitemaps_to_read() -> None:
             two: answer(two, entries({f"{SITE}/y": day(3), "https://b.org/z": day(3)})),
         }
     )
+    reading.visited[f"{SITE}/y"] = 5 * DAY
     reading.read(10 * DAY)
     assert {url for url, _ in reading.client.log} == {f"{SITE}/robots.txt", MAP, one, two}
     assert set(reading.signals.covered) == {f"{SITE}/x", f"{SITE}/y"}  # not of another domain
@@ -238,7 +261,7 @@ def test_over_http_an_unchanged_sitemap_is_not_sent_again() -> None:
             async with polite_client(settings) as fetcher:
                 for lastmod in ("2001-01-01", "2001-01-01", "2001-02-01"):
                     site.lastmod = lastmod
-                    found.append(await signals.read(fetcher, lambda _: 1e9))
+                    found.append(await signals.read(fetcher, lambda _: 979e6))
             return found
 
         found = asyncio.run(ask())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 from collections import Counter
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,9 @@ from fake_web import Time
 from surveyor.config import Settings
 from surveyor.crawler.session import create_hosts
 from surveyor.crawler.start import start
-from surveyor.crawler.watching import Watch, _audits, _begin, _restored
+from surveyor.crawler.watched_lists import WatchedLists
+from surveyor.crawler.watching import Watch, WatchOptions, _begin, _restored
+from surveyor.errors import UsageError
 from surveyor.store.directory import SurveyFolder
 from surveyor.web.urls import host
 from watch_web import DAY, SETTINGS, ChangingWeb, Killed, Sent, crawl, watched
@@ -87,8 +90,9 @@ def test_a_month(tmp_path: Path) -> None:
     assert sizes[1] - sizes[0] < 300_000, sizes
 
 
-def test_kills_and_resumes_give_the_same_schedule(tmp_path: Path) -> None:
-    path, web, before = crawled(tmp_path, pages=20)
+@pytest.mark.parametrize("sitemaps", [frozenset(), frozenset({"www.site0.example"})], ids=["no lists", "lists"])
+def test_kills_and_resumes_give_the_same_schedule(tmp_path: Path, sitemaps: frozenset[str]) -> None:
+    path, web, before = crawled(tmp_path, pages=20, sitemaps=sitemaps)
     for _ in range(5):
         web.kill_at = len(web.log) + 17
         with pytest.raises(Killed):
@@ -102,7 +106,7 @@ def test_kills_and_resumes_give_the_same_schedule(tmp_path: Path) -> None:
     with folder:
         hosts = create_hosts(folder, chosen, web.time, persistent=True)
         state = _restored(folder, chosen, hosts)
-        again = _begin(folder, chosen, state, hosts, last.budget, _audits(state, 7.0), BEGIN)
+        again = _begin(folder, chosen, state, hosts, last.budget, WatchOptions(), BEGIN)
     live, rebuilt = last.watched.plan, again.watched.plan
     live.schedule.plan(web.time.now, state.crawl.ledger.importance())
     rebuilt.schedule.plan(web.time.now, state.crawl.ledger.importance())
@@ -113,6 +117,16 @@ def test_kills_and_resumes_give_the_same_schedule(tmp_path: Path) -> None:
     known = live._pages.known.size
     assert np.array_equal(live._pages.content, rebuilt._pages.content[:known])
     assert last.watched.audits.records == again.watched.audits.records
+    assert isinstance(last.watched.lists, WatchedLists)
+    assert isinstance(again.watched.lists, WatchedLists)
+    for site, one in last.watched.lists.sites.items():
+        assert {url: replace(state, due=0) for url, state in one.states.items()} == {
+            url: replace(state, due=0) for url, state in again.watched.lists.sites[site].states.items()
+        }
+    for field in ("source", "signals", "pending"):
+        of_live, of_rebuilt = getattr(live.schedule._history, field), getattr(rebuilt.schedule._history, field)
+        assert np.array_equal(of_live, of_rebuilt[: of_live.size])
+    assert (live.schedule._history.signals.sum() > 0) == bool(sitemaps)
 
 
 @pytest.mark.parametrize("days", [1.0, -1.0])
@@ -212,3 +226,70 @@ def test_gone_pages_are_confirmed_and_then_seldom_requested(tmp_path: Path) -> N
         gaps = np.diff(times[1:])
         assert (gaps >= DAY - SLACK).all()
         assert (np.diff(gaps) >= -DAY / 2).all()
+
+
+def freshness(log: list[Sent], web: ChangingWeb, begin: float, end: float) -> float:
+    """Return the mean share of pages whose last download is their version of the moment."""
+    moments = np.linspace(begin, end, 60)
+    fresh = 0
+    for url in web.interval:
+        seen = [(sent.begin, sent.version) for sent in log if sent.url == url and sent.version >= 0]
+        for moment in moments.tolist():
+            last = [version for at, version in seen if at <= moment]
+            fresh += bool(last) and last[-1] == web.version(url, moment)
+    return fresh / (moments.size * len(web.interval))
+
+
+def test_signals_of_sitemaps_keep_a_survey_fresher(tmp_path: Path) -> None:
+    shares = []
+    for lists in (True, False):
+        path, web, before = crawled(
+            tmp_path / str(lists), pages=200, sitemaps=frozenset({"www.site0.example"}), hosts=1
+        )
+        end = BEGIN + 30 * DAY
+        _, last = watched(path, web, until=end, rate=20, reads_lists=lists)
+        assert last is not None
+        asked = [sent for sent in web.log if sent.url.endswith("sitemap.xml")]
+        assert most_in_a_day(web.log[before:]) <= 20
+        assert most_in_a_day(asked) <= 2  # a tenth of the requests
+        assert (len(asked) > 20) == lists
+        check_delays(web.log)
+        if lists:
+            found = last.watched.plan.schedule.signal_quality()
+            assert found.precision.low <= 1.0 <= found.precision.high + 0.1  # every date is of a change
+        shares.append(freshness(web.log, web, BEGIN + 10 * DAY, end))
+    assert shares[0] > shares[1] + 0.05, shares
+
+
+def test_lists_of_a_host_that_does_not_respond_hold_nothing_back(tmp_path: Path) -> None:
+    path, web, before = crawled(
+        tmp_path, pages=20, sitemaps=frozenset({"www.site0.example", "www.site1.example"}), hosts=2
+    )
+    web.down = lambda name, _now: name == "www.site0.example"
+    watched(path, web, until=BEGIN + 6 * DAY, rate=40)
+    others = [sent for sent in web.log[before:] if host(sent.url) == "www.site1.example" and sent.version >= 0]
+    assert len(others) > 60
+    assert most_in_a_day(web.log[before:]) <= 40
+    assert [sent for sent in web.log[before:] if sent.url == "http://www.site1.example/sitemap.xml"]
+
+
+@pytest.mark.parametrize("importance", ["opic", "adaptive:bao", "adaptive:fixed"])
+def test_importance_is_estimated_by_opic(tmp_path: Path, importance: str) -> None:
+    path, web, _ = crawled(tmp_path, pages=20)
+    _, last = watched(path, web, until=BEGIN + 2 * DAY, rate=40, importance=importance)
+    assert last is not None
+    live = last.importance()
+    _, again = watched(path, web, until=web.time.now + 1, rate=40, importance=importance)
+    assert again is not None
+    assert again.importance()[: live.size] == pytest.approx(live, abs=1e-12)
+    assert np.abs(live[:40] - last.state.crawl.ledger.importance()[:40]).max() > 1e-4
+    _, tracked = watched(path, web, until=web.time.now + 1, rate=40)  # the survey's own state has not changed
+    assert tracked is not None
+    assert tracked.is_own
+    assert tracked.importance() is not None
+
+
+def test_importance_must_be_an_estimate(tmp_path: Path) -> None:
+    path, web, _ = crawled(tmp_path, pages=3)
+    with pytest.raises(UsageError, match=r"importance must be tracking, opic or adaptive.*'breadth'"):
+        watched(path, web, until=BEGIN + DAY, importance="breadth")

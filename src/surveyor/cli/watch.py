@@ -80,12 +80,21 @@ class Feed:
     metavar="X",
     help="Download an unchanged page again, to check its validator, at most once in X days.",
 )
+@click.option(
+    "--importance",
+    default="tracking",
+    metavar="NAME",
+    help="Weigh pages by this estimate: tracking, opic, adaptive:bao, …  [tracking: exact for the links as fetched]",
+)
+@options.many("--feed", "URL", "Read this feed for signals of change, besides the sitemaps; may be repeated.")
+@options.flag("--no-lists", "Read no sitemaps and feeds.")
 @settings.some_options(*SETTINGS)
-def command(output: Output, *, survey: str, rate: str | None, once: bool, audit_days: float, **given: Any) -> int:
+def command(output: Output, *, survey: str, rate: str | None, **given: Any) -> int:
     """Re-visit the pages of SURVEY when they are due, so that it stays fresh, until it is stopped.
 
     The schedule learns how often each page changes, and maximises the share of importance that is fresh. Requests are
     conditional, so that unchanged pages are not downloaded. Stopping is safe at any time: the same command resumes.
+    The sitemaps of the sites, and feeds, are read for signals of change; the schedule learns how often they are right.
     Each change is printed as it is found, with --json as one JSON object per line. The exit code is 0 if nothing more
     was due (--once), 130 or 143 if a signal stopped it.
     """
@@ -93,16 +102,23 @@ def command(output: Output, *, survey: str, rate: str | None, once: bool, audit_
     from surveyor.crawler.request_budget import parse_rate
     from surveyor.crawler.start import allow_named_hosts
     from surveyor.crawler.watching import WatchOptions
-    from surveyor.survey.watch import open_to_watch
+    from surveyor.survey.watch import feed_urls, open_to_watch
 
-    per_day = None if rate is None else parse_rate(rate)
+    asked = WatchOptions(
+        None if rate is None else parse_rate(rate),
+        given.pop("once"),
+        given.pop("audit_days"),
+        given.pop("importance"),
+        feed_urls(given.pop("feed")),
+        not given.pop("no_lists"),
+    )
     chosen, origins = load(settings.given(given))
     chosen = settings.with_contact(output, replace(chosen, seeds=()))
-    chosen, origins = allow_named_hosts(chosen, {**origins, "seeds": "default"}, [])
+    chosen, origins = allow_named_hosts(chosen, {**origins, "seeds": "default"}, asked.feeds)
     folder, chosen = open_to_watch(Path(survey), chosen, origins)
     output.warn(*folder.notices)
     with folder:
-        return _watch(output, folder, chosen, WatchOptions(per_day, once, audit_days), origins)
+        return _watch(output, folder, chosen, asked, origins)
 
 
 def _watch(
@@ -176,5 +192,7 @@ def _report(output: Output, result: WatchResult, found: Changes) -> None:
     output.line(f"{counted(result.requests, 'request')}, {size(result.bytes)}")
     for host, why in result.lying.items():
         output.warn(f"{host} answers that pages are unchanged when they are not ({why}): it is downloaded in full")
+    for url, why in result.unread_feeds.items():
+        output.warn(f"{url} could not be read: {why}")
     steps = {"all changes": ["surveyor", "diff", str(result.survey), "--since", "7d"]}
     output.next_steps({**steps, "its pages": ["surveyor", "top", str(result.survey)]})

@@ -5,15 +5,18 @@ are conditional, are not sent before a list expires, and number at most `most` p
 fetched again only if its index gives it a new date, or none. The least recently read lists come first, so that a large
 site is read over several readings.
 
-A signal is an entry whose date is new: on the first reading of a list, later than the last visit of its page;
-afterwards, later than the date before. Dates more than a day in the future are
+A signal is an entry whose date is later than the last visit of its page and, after the first reading of the list, than
+the date before. Dates more than a day in the future are
 ignored. Sites date entries for many reasons (a template, the time of the build), so a signal is evidence, not proof;
 whoever uses it learns how often it is right.
+
+The state of each list can be stored (`ListState`) and restored, so that lists are not downloaded again after a restart.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -30,8 +33,11 @@ SIGNAL_SOURCES = ("sitemap", "feed")
 MOST_LISTS = 1_000  # known per site
 MOST_DATES = 1_000_000  # remembered per site
 MOST_HOPS = 5
-FUTURE = 86_400.0  # seconds that a date may be ahead of this clock
+DAY = 86_400.0
+FUTURE = DAY  # seconds that a date may be ahead of this clock
 LEAST_INTERVAL = 3_600.0  # seconds between two requests for a list that does not declare when it expires
+LONGEST_INTERVAL = 8 * DAY  # seconds until a list is requested again that could not be read, doubled each time
+FIND_AGAIN = DAY  # seconds after which the sitemaps of a site are looked up again
 
 
 class Signal(NamedTuple):
@@ -43,7 +49,7 @@ class Signal(NamedTuple):
 
 
 @dataclass(slots=True)
-class _List:
+class ListState:
     """A list, as last read."""
 
     read_at: float = 0.0
@@ -51,7 +57,6 @@ class _List:
     dated: float = 0.0  # by its index
     validators: tuple[str | None, str | None] = (None, None)
     nested: bool = False
-    kind: str = ""
 
 
 @dataclass(slots=True)
@@ -64,13 +69,53 @@ class ChangeSignals:
     interval: float = LEAST_INTERVAL
     problems: dict[str, str] = field(default_factory=dict)  # why lists could not be read, by URL
     requests: int = 0  # so far, without robots.txt
-    _lists: dict[str, _List] = field(default_factory=dict)
+    _lists: dict[str, ListState] = field(default_factory=dict)
     _dates: dict[str, float] = field(default_factory=dict)  # of pages
-    _found: bool = False
+    _found: float = -math.inf  # time at which its sitemaps were looked up
+    _not_before: float = 0.0  # time before which nothing is requested
+    _stored: dict[str, ListState] = field(default_factory=dict)  # of lists of other domains, until they are found
+
+    def __post_init__(self) -> None:
+        """Add the feeds."""
+        self._lists.update((url, ListState()) for url in map(normalise, self.feeds) if url is not None)
 
     @property
     def _domain(self) -> str:
         return domain(host(f"{self.site}/"))
+
+    @property
+    def states(self) -> Mapping[str, ListState]:
+        """The known lists by URL."""
+        return self._lists
+
+    def next_list(self) -> tuple[str, float]:
+        """Return the list to be read next and when it is due; the site itself before its sitemaps are known."""
+        if self._found == -math.inf:
+            return f"{self.site}/", self._not_before
+        least = min(self._lists.items(), key=lambda one: (one[1].due, one[1].read_at), default=("", None))
+        return least[0], math.inf if least[1] is None else max(least[1].due, self._not_before)
+
+    def postpone(self, until: float) -> None:
+        """Request nothing before a time."""
+        self._not_before = until
+
+    def restore(self, url: str, state: ListState) -> None:
+        """Enter a list as it was read by an earlier process; one of another domain counts once the site names it."""
+        if normalise(url) != url:
+            return
+        if domain(host(url)) != self._domain:
+            self._stored[url] = state
+            return
+        self._found, self._lists[url] = max(self._found, state.read_at), state
+
+    def restore_date(self, url: str, modified: float) -> None:
+        """Enter the date of a signal, so that it is not reported again."""
+        self._dates[url] = max(modified, self._dates.get(url, 0.0))
+
+    @property
+    def dates(self) -> int:
+        """Number of pages whose dates are known."""
+        return len(self._dates)
 
     @property
     def covered(self) -> Iterator[str]:
@@ -80,11 +125,10 @@ class ChangeSignals:
     async def read(self, fetcher: PoliteClient, last_visit: Callable[[str], float | None]) -> list[Signal]:
         """Read the lists that are due; `last_visit` returns the time of the last visit to a URL, None if unknown."""
         now = fetcher.hosts.clock()
-        if not self._found:
-            self._found = True
-            for place in [*await sitemaps_of_site(fetcher, self.site), *map(normalise, self.feeds)]:
-                if place is not None:
-                    self._lists.setdefault(place, _List())
+        if now - self._found >= FIND_AGAIN:
+            for place in await sitemaps_of_site(fetcher, self.site):
+                self._lists.setdefault(place, self._stored.pop(place, ListState()))
+            self._found = now
         signals: dict[str, Signal] = {}
         for _ in range(self.most):
             due = [url for url, one in self._lists.items() if one.due <= now]
@@ -98,13 +142,13 @@ class ChangeSignals:
                     signals[signal.url] = max(known, signal, key=lambda one: one.modified)
         return list(signals.values())
 
-    async def _fetch(self, fetcher: PoliteClient, url: str, known: _List) -> Listing | None:
+    async def _fetch(self, fetcher: PoliteClient, url: str, known: ListState) -> Listing | None:
         """Fetch a list unless it is unchanged, and decide when it is due again."""
         now = fetcher.hosts.clock()
-        known.read_at, known.due = now, now + self.interval
+        before, known.read_at, known.due = known.due - known.read_at, now, now + self.interval
         fetched, why = await self._ask(fetcher, url, known)
         if fetched is None:
-            self.problems[url] = why
+            self.problems[url], known.due = why, now + min(max(24 * self.interval, 2 * before), LONGEST_INTERVAL)
             return None
         known.due = max(known.due, min(expiry(joined(fetched.headers), now), now + 24 * self.interval))
         if fetched.not_modified:
@@ -116,10 +160,9 @@ class ChangeSignals:
             return None
         self.problems.pop(url, None)
         known.validators = usable_validators(fetched.etag or "", fetched.last_modified or "", now)
-        known.kind = listing.kind
         return listing
 
-    async def _ask(self, fetcher: PoliteClient, url: str, known: _List) -> tuple[Fetched | None, str]:
+    async def _ask(self, fetcher: PoliteClient, url: str, known: ListState) -> tuple[Fetched | None, str]:
         for _ in range(MOST_HOPS + 1):
             if why := await fetcher.ready(url):
                 return None, why
@@ -150,7 +193,10 @@ class ChangeSignals:
                 continue
             self._dates[url] = max(modified, before or 0.0)
             visited = last_visit(url)
-            if modified > before if before is not None else visited is not None and modified > visited:
+            if visited is None or (before is not None and modified <= before):
+                continue
+            whole_day = before is not None and modified % DAY == 0  # a date without a time: any time of that day
+            if modified + (DAY if whole_day else 0.0) > visited:
                 yield Signal(url, modified, source)
 
     def _take_index(self, listing: Listing, place: str, now: float) -> None:
@@ -161,7 +207,7 @@ class ChangeSignals:
                 continue
             known = self._lists.get(url)
             if known is None and len(self._lists) < MOST_LISTS:
-                self._lists[url] = _List(nested=True, dated=dated)
+                self._lists[url] = ListState(nested=True, dated=dated)
             elif known is not None and known.nested and dated > 0:
                 known.due = now if dated != known.dated else now + 24 * self.interval
                 known.dated = dated

@@ -23,7 +23,7 @@ from surveyor.fetch.http import MOST_REDIRECTS, REDIRECTS, Fetched, FetchRequest
 from surveyor.fetch.parser import Parser
 from surveyor.fetch.politeness.hosts import DAY, Hosts
 from surveyor.fetch.responses import PageResponse, Reader, interpreted, joined, judge, next_hop, rules_in
-from surveyor.outcome import Visit
+from surveyor.outcome import RobotsFile, Visit
 from surveyor.store.manifest import Manifest
 from surveyor.web.boundary import Failure, failed, guarded
 from surveyor.web.html import Page, read_page
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from surveyor.fetch.http import Client
 
 LONG = 2.0  # waits longer than this many seconds are reported
+UNREADABLE = 3_600.0  # seconds before a robots.txt that cannot be fetched is requested again, by a persistent policy
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,9 +262,13 @@ class PoliteClient:
         wait: Wait | None = None,
         say: Say = lambda _: None,
         parser: Parser | None = None,
+        permit: Callable[[], None] = lambda: None,
     ) -> None:
-        self.hosts = hosts
+        """Fetch with a client; `permit` is called before each request, and may raise an exception to prevent it."""
+        self.hosts, self._permit = hosts, permit
         self.robots: dict[str, tuple[int | None, Robots]] = {}  # by origin: HTTP status and rules
+        self.files: list[RobotsFile] = []  # every robots.txt that was fetched
+        self._woken: set[int] = set()  # hosts that became ready while this client waited
         self._client, self._say, self._wait, self._parser = client, say, wait or self._sleep, parser
 
     async def ready(self, url: str) -> str:
@@ -304,7 +309,14 @@ class PoliteClient:
         every = [self.hosts[number] for number in range(len(self.hosts))]
         return {one.name: one.ready_at for one in every if one.ready_at > self.hosts.clock()}
 
+    def wake_again(self) -> None:
+        """Wake the hosts again that became ready while this client waited, for another user of the same hosts."""
+        for number in self._woken:
+            self.hosts.wait(number, self.hosts.clock())
+        self._woken.clear()
+
     async def _ask(self, number: int, request: FetchRequest) -> Fetched:
+        self._permit()
         self.hosts.lease(number, "page")
         try:
             try:
@@ -319,7 +331,7 @@ class PoliteClient:
 
     async def _wait_for(self, number: int) -> None:
         hosts = self.hosts
-        hosts.wake()
+        self._woken.update(hosts.wake())
         until = max(hosts[number].ready_at, min(hosts.next_wake, hosts.clock() + 1.0))
         await self._wait_until(until, hosts[number].name)
 
@@ -356,10 +368,14 @@ class PoliteClient:
                 answer = Fetched(url, error="forbidden-address", detail=why)
                 break
         status, robots = rules_in(answer)
-        trouble = answer.detail if answer.error and robots.state == "unreachable" else ""
+        now, trouble = self.hosts.clock(), answer.detail if answer.error and robots.state == "unreachable" else ""
+        if robots.state == "unreachable" and self.hosts.policy.persistent:
+            self.hosts.robots_failed(number, there, now + UNREADABLE, counts=False, error=trouble or f"http {status}")
+            return
         self.robots[there] = status, robots
-        self.hosts.set_robots(number, there, robots, self.hosts.clock() + DAY, error=trouble)
-        self.hosts.wait(number, self.hosts.clock() + self.hosts[number].delay)  # known from its robots.txt
+        self.files.append(RobotsFile(there, now, now + DAY, status or 0, answer.body))
+        self.hosts.set_robots(number, there, robots, now + DAY, error=trouble)
+        self.hosts.wait(number, now + self.hosts[number].delay)  # known from its robots.txt
 
     async def _sleep(self, _: asyncio.Event, until: float) -> None:
         await asyncio.sleep(max(0.0, until - self.hosts.clock()))

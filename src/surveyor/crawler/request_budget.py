@@ -46,6 +46,10 @@ class RequestBudget:
         self._oldest = 0
         self._tokens, self._filled = self._burst, clock()
 
+    def part(self, share: float) -> RequestBudget:
+        """Return a budget of a share of the requests of a day, at least one; it is spent separately."""
+        return RequestBudget(max(1, int(share * self.per_day)), clock=self._clock)
+
     @property
     def rate(self) -> float:
         """Requests per second."""

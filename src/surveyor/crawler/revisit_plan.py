@@ -11,7 +11,7 @@ that are due (*released*), by value; pages of a host that does not respond stay 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -61,9 +61,17 @@ class Pages:
 class RevisitPlan:
     """The pages that are due, from a schedule and the pages that failed."""
 
-    def __init__(self, schedule: Schedule, ledger: Ledger, *, fetches_new: bool = True) -> None:
-        """Plan re-visits; `fetches_new`: also visit pages that were never fetched."""
+    def __init__(
+        self,
+        schedule: Schedule,
+        ledger: Ledger,
+        importance: Callable[[], FloatArray] | None = None,
+        *,
+        fetches_new: bool = True,
+    ) -> None:
+        """Plan re-visits by importance, by default that of the ledger; `fetches_new`: also visit new pages."""
         self.schedule, self._ledger, self._fetches_new = schedule, ledger, fetches_new
+        self.importance = importance or ledger.importance
         self._pages = _no_pages(0)
         self._credit, self._waiting = 1.0, 0  # rechecks that are allowed; number of released pages
         self._next_plan = -math.inf
@@ -112,7 +120,7 @@ class RevisitPlan:
         """Update rates, importance and due times if that is due; return whether it was."""
         if now < self._next_plan:
             return False
-        self.schedule.plan(now, self._ledger.importance())
+        self.schedule.plan(now, self.importance())
         span = REPLAN_SHARE * self._ledger.known / self.schedule.rate
         self._next_plan = now + min(max(span, REPLAN_LEAST), REPLAN_MOST)
         self._added = False

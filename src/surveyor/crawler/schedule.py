@@ -159,6 +159,12 @@ class Schedule:
         history.covered[ids[history.source[ids] < 0]] = self._clock
         history.source[ids] = source
 
+    def last_visit(self, page: int) -> float | None:
+        """Return the time of the last visit to a page; None if it is not scheduled or was never visited."""
+        if page >= self._active.size or not self._active[page] or self._history.last[page] == -np.inf:
+            return None
+        return float(self._history.last[page])
+
     def queue(self, page: int) -> None:
         """Add a known page that was never fetched."""
         self._add(page, self._clock)

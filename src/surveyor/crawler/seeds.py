@@ -112,7 +112,9 @@ def _take(found: SeedLists, listing: Listing, place: str) -> None:
 async def sitemaps_of_site(fetcher: PoliteClient, site: str) -> list[str]:
     """Return the URLs of the sitemaps of a site: those in its robots.txt, or /sitemap.xml."""
     await fetcher.ready(f"{site}/")
-    found = guarded(f"{site}/robots.txt", lambda: fetcher.robots[site][1].sitemaps) if site in fetcher.robots else []
+    rules = fetcher.hosts[fetcher.hosts.number(host(f"{site}/"))].rules.get(site)
+    robots = None if rules is None else rules.robots
+    found = [] if robots is None else guarded(f"{site}/robots.txt", lambda: robots.sitemaps)
     named = [] if isinstance(found, Failure) else found
     clean = [normalise(place, f"{site}/") for place in named or ["/sitemap.xml"]]
     return [place for place in clean if place is not None]

@@ -9,6 +9,8 @@ wall clock differs from it by more than `JUMP` (it was set, or the machine slept
 each host waits its full delay, and the schedule is rebuilt from the journal, in which times in the future count as now.
 So a jump in either direction neither shortens a delay nor exceeds the budget.
 
+**Lists** (`watched_lists.py`) are read between two visits, when no request is in progress.
+
 **Hosts** that do not respond are never given up: they are asked again after ever longer breaks (`policy.persistent`),
 and their pages wait.
 """
@@ -19,7 +21,7 @@ import asyncio
 import gc
 import math
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
@@ -27,6 +29,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from surveyor.crawler.frontier import Frontier
+from surveyor.crawler.ledger import Ledger
 from surveyor.crawler.loop import record
 from surveyor.crawler.queues import Batch, HostQueues
 from surveyor.crawler.replay import Derived, derive
@@ -36,8 +39,11 @@ from surveyor.crawler.schedule import Schedule
 from surveyor.crawler.session import STOPPED, RunStore, create_hosts, finish_requests, is_readable, restore_waits
 from surveyor.crawler.sources.live import REAL, Connection, FetchOptions, LiveSource, PageLookup
 from surveyor.crawler.start import http_settings
-from surveyor.crawler.strategies.strategy import ReplayStrategy
+from surveyor.crawler.strategies import by_name
+from surveyor.crawler.strategies.opic import Opic
+from surveyor.crawler.strategies.strategy import ReplayStrategy, name_of
 from surveyor.crawler.validator_audits import REST, ValidatorAudits
+from surveyor.crawler.watched_lists import KINDS, SHARE, Day, WatchedLists
 from surveyor.errors import UsageError
 from surveyor.fetch.http import sent_by
 from surveyor.fetch.parser import Parser
@@ -48,6 +54,7 @@ from surveyor.store.logs import log_errors_to
 from surveyor.web.urls import host as host_of
 
 if TYPE_CHECKING:
+    from surveyor.arrays import FloatArray
     from surveyor.config import Settings
     from surveyor.crawler.loop import Crawl
     from surveyor.fetch.http import Client
@@ -61,6 +68,8 @@ LONGEST_WAIT = 60.0  # seconds that a single pass waits for a host
 MESSAGES = 100  # about hosts that are kept
 TICK = 0.5  # seconds between two reports without an outcome
 BURSTS = 144  # of the requests of a day: a watch sends at most those of ten minutes at once
+OPIC = ("opic", "adaptive")
+TRACKING = "tracking"  # importance by push tracking: the accounts of the ledger
 Ending = Literal["done", "budget", "interrupted"]
 
 
@@ -85,6 +94,9 @@ class WatchOptions:
     rate: int | None = None  # requests per day; None: `default_rate`
     once: bool = False  # end when no page is due
     audit_days: float = REST / DAY  # between two unneeded downloads of an unchanged page, at least
+    importance: str = TRACKING  # or the name of an OPIC strategy, such as opic or adaptive:bao
+    feeds: tuple[str, ...] = ()  # URLs of feeds whose dates are signals of change
+    reads_lists: bool = True  # sitemaps and feeds
 
 
 @dataclass(slots=True)
@@ -96,6 +108,7 @@ class Watched:
     audits: ValidatorAudits
     frontier: Frontier
     queues: HostQueues  # of the frontier
+    lists: WatchedLists | None = None
     found: Counter[str] = field(default_factory=Counter)  # findings of this process, by kind
     latest: Finding = ""  # of the last outcome
 
@@ -115,7 +128,10 @@ class Watched:
 
     def apply_event(self, event: Event) -> None:
         """Update the state for an event that changes it."""
-        self.stored.apply_event(event)
+        if event.kind not in KINDS:
+            self.stored.apply_event(event)
+        elif self.lists is not None:
+            self.lists.apply(event)
 
     def close(self) -> None:
         """Push the mass that is moving until it is settled."""
@@ -140,11 +156,17 @@ class Watch:
     hosts: Hosts
     budget: RequestBudget
     started: float  # time of the wall clock at the start of the process
+    importance_name: str = TRACKING
+    is_own: bool = True  # whether the state is that of the survey's own strategy
 
     @property
     def now(self) -> float:
         """Time of the run."""
         return self.hosts.clock()
+
+    def importance(self) -> FloatArray:
+        """Return the importance of each page, as the schedule uses it."""
+        return self.watched.plan.importance()
 
 
 Report = Callable[[Watch, Outcome | None, Finding], None]
@@ -172,7 +194,7 @@ async def watch(
             offset = clocks.wall() - clocks.steady()
             hosts = create_hosts(folder, settings, lambda: clocks.steady() + offset, persistent=True)  # noqa: B023
             hosts.resumed()
-            state, now = _restored(folder, settings, hosts), hosts.clock()
+            state, now = _restored(folder, settings, hosts, options.importance), hosts.clock()
             if budget is None:
                 budget = _budget(folder, state, options, clocks, now)
             if client is None:
@@ -180,21 +202,36 @@ async def watch(
 
                 http = http_settings(settings)
                 client = await stack.enter_async_context(HttpClient(http, resolver=connection.resolver))
-            audits = _audits(state, options.audit_days)
-            run = _begin(folder, settings, state, hosts, budget, audits, started)
+            run = _begin(folder, settings, state, hosts, budget, options, started)
             if (ending := await _run_leg(run, settings, connection, clocks, client, report, cutoff)) is not None:
                 return ending
             cutoff = min(cutoff, clocks.wall()) if options.once else cutoff
 
 
-def _restored(folder: SurveyFolder, settings: Settings, hosts: Hosts) -> Derived:
-    """Restore the survey's own state, with a queue that no request is taken from."""
+def _is_stored(folder: SurveyFolder, importance: str) -> bool:
+    """Return whether the survey's own state has this importance; raise UsageError if there is none of this name."""
+    if importance == TRACKING:
+        return True
+    asked, own = by_name(importance), str(folder.manifest.setting("strategy"))
+    if not isinstance(asked, Opic):
+        problem = f"importance must be {TRACKING}, opic or adaptive, with or without arguments, got {importance!r}"
+        raise UsageError(problem, hint="for example adaptive:bao")
+    return own.partition(":")[0] in OPIC and name_of(by_name(own)) == asked.name
+
+
+def _restored(folder: SurveyFolder, settings: Settings, hosts: Hosts, importance: str = TRACKING) -> Derived:
+    """Restore the survey's own state, with a queue that no request is taken from.
+
+    If another strategy estimates the importance, the journal is replayed under it.
+    """
     spare = Hosts(policy=hosts.policy, clock=hosts.clock, resolves=False)
 
     def queues(pages: int, urls: Urls) -> HostQueues:
         return HostQueues(pages, spare, urls.__getitem__, urls.host_ids)
 
-    state = derive(folder, queues, sent=sent_by(http_settings(settings)) if settings.archive else None)
+    sent = sent_by(http_settings(settings)) if settings.archive else None
+    make = None if _is_stored(folder, importance) else lambda _urls: by_name(importance)
+    state = derive(folder, queues, sent=sent, make=make)
     if not state.tally.pages:
         problem = f"{folder.folder} has no fetched page, so there is nothing to watch"
         raise UsageError(problem, hint=f"fetch its pages first: surveyor crawl {folder.folder}")
@@ -218,37 +255,59 @@ def _budget(folder: SurveyFolder, state: Derived, options: WatchOptions, clocks:
     return budget
 
 
-def _audits(state: Derived, days: float) -> ValidatorAudits:
-    return ValidatorAudits(lambda page: host_of(state.urls[page]), rest=days * DAY)
-
-
 def _begin(
     folder: SurveyFolder,
     settings: Settings,
     state: Derived,
     hosts: Hosts,
     budget: RequestBudget,
-    audits: ValidatorAudits,
+    options: WatchOptions,
     started: float,
 ) -> Watch:
-    """Build the schedule, the audits and the queue of due pages from the journal."""
+    """Build the schedule, the lists, the audits and the queue of due pages from the journal."""
     crawl, urls, now = state.crawl, state.urls, hosts.clock()
     queues = HostQueues(crawl.ledger.capacity, hosts, urls.__getitem__, urls.host_ids)
     frontier = Frontier(crawl.ledger, any_status=True, queues=queues)
-    schedule = Schedule(budget.rate, start=now)
-    plan = RevisitPlan(schedule, crawl.ledger, fetches_new=not settings.budget)
+    estimate = crawl.ledger if options.importance == TRACKING else crawl.strategy
+    assert isinstance(estimate, Ledger | Opic)  # noqa: S101
+    schedule, fetches_new = Schedule(budget.rate, start=now), not settings.budget
+    plan = RevisitPlan(schedule, crawl.ledger, estimate.importance, fetches_new=fetches_new)
+    audits = ValidatorAudits(lambda page: host_of(state.urls[page]), rest=options.audit_days * DAY)
     audits.restore(folder.journal.events("audit", "lying"))
-    watched = Watched(crawl, plan, audits, frontier, queues)
-    plan.restore(_restored_visits(folder, audits), now)
+    lists = _lists(folder, urls, plan, budget, options, now) if options.reads_lists else None
+    watched = Watched(crawl, plan, audits, frontier, queues, lists)
+    plan.restore(_restored_visits(folder, audits, lists, now), now)
     audits.restored()
     plan.replan(now)
-    return Watch(folder, state, watched, hosts, budget, started)
+    is_own = _is_stored(folder, options.importance)
+    return Watch(folder, state, watched, hosts, budget, started, options.importance, is_own)
 
 
-def _restored_visits(folder: SurveyFolder, audits: ValidatorAudits) -> Iterator[Seen]:
-    """Yield the visits of the journal; count them for the audits."""
+def _lists(
+    folder: SurveyFolder, urls: Urls, plan: RevisitPlan, budget: RequestBudget, options: WatchOptions, now: float
+) -> WatchedLists:
+    """Return the lists of the sites of a survey, as they were last read."""
+    lists = WatchedLists.of(urls, folder.manifest.seeds, options.feeds, plan, budget.part(SHARE))
+    events = list(folder.journal.events("list"))
+    lists.budget.restore(now - event.at for event in events if now - event.at < DAY)
+    lists.restore(events, now)
+    return lists
+
+
+def _restored_visits(
+    folder: SurveyFolder, audits: ValidatorAudits, lists: WatchedLists | None, now: float
+) -> Iterator[Seen]:
+    """Yield the visits of the journal; count them for the audits, and apply the signals between them."""
     contents: dict[int, bytes] = {}
-    for row in folder.journal.history():
+    signals = deque(folder.journal.events("signals") if lists is not None else ())
+
+    def apply_signals(visits: float) -> None:
+        while lists is not None and signals and signals[0].visit <= visits:
+            event = signals.popleft()
+            lists.apply(event._replace(at=min(event.at, now)))
+
+    for number, row in enumerate(folder.journal.history()):
+        apply_signals(number)
         seen = Seen(*row)
         if seen.kind == "fetched":
             before = contents.get(seen.page)
@@ -256,6 +315,7 @@ def _restored_visits(folder: SurveyFolder, audits: ValidatorAudits) -> Iterator[
             audits.count(seen.page, seen.status, seen.at, changed=changed)
             contents[seen.page] = seen.content
         yield seen
+    apply_signals(math.inf)
 
 
 async def _run_leg(
@@ -271,7 +331,7 @@ async def _run_leg(
     folder, state, watched, hosts = run.folder, run.state, run.watched, run.hosts
     store = RunStore(folder, state, hosts.clock, every=SAVE_EVERY)
     state.tally.clock = hosts.clock
-    keeps = not isinstance(state.crawl.strategy, ReplayStrategy)  # else the checkpoint would have its state
+    keeps = run.is_own and not isinstance(state.crawl.strategy, ReplayStrategy)  # else it would be in the checkpoint
     state.tally.checkpoint = store.checkpoint if keeps else lambda: None
     offset = hosts.clock() - clocks.steady()
     async with AsyncExitStack() as stack:
@@ -280,17 +340,14 @@ async def _run_leg(
         parser = Parser() if connection.wait is None else None
         if parser is not None:
             stack.push_async_callback(parser.close)
-        wait = connection.wait
-        source = LiveSource(
-            client,
-            state.reader,
-            hosts,
-            _lookup(run),
-            options=FetchOptions(settings.backoff, fetches_canonicals=False),
-            wait=None if wait is None else lambda event, until: wait(event, until - offset),
-            parser=parser,
-        )
+        given = connection.wait
+        wait = None if given is None else lambda event, until: given(event, until - offset)
+        fetching = FetchOptions(settings.backoff, fetches_canonicals=False)
+        source = LiveSource(client, state.reader, hosts, _lookup(run), options=fetching, wait=wait, parser=parser)
         stack.push_async_callback(source.close)
+        if watched.lists is not None:
+            day = Day(run.budget, lambda results: record(watched, results, _Audited(run, store), state.tally))
+            watched.lists.open(client, hosts, wait, parser, day)
         watched.plan.release(watched.frontier, _retries(folder))
         restore_waits(folder, watched.queues, watched.frontier, source)
         state.tally.watch = lambda outcome: report(run, outcome, watched.latest)
@@ -330,6 +387,11 @@ async def _loop(
             busy = source.in_progress - source.pending
             room = budget.available() - busy
         free = min(room, batch - busy) - source.pending
+        if watched.lists is not None and room > 0 and watched.lists.is_due(now):
+            if not busy:
+                record(watched, await watched.lists.read(), audited, tally)
+                continue
+            free = 0  # it is read as soon as no request is in progress
         leased = replace(plan.take(watched.frontier, free, min(now, cutoff)), room=None)
         if not (leased or source.in_progress) and plan.hasten():
             continue
@@ -349,8 +411,9 @@ def _next(run: Watch, plan: RevisitPlan, now: float, *, exhausted: bool) -> floa
     """Return until when to wait for results, if there are none before."""
     if exhausted and (left := run.budget.seconds_left()) > 0:
         return now + left
-    again = run.watched.frontier.again_at
-    return min(again if again > now else math.inf, plan.next_at(now))
+    lists = run.watched.lists
+    ahead = [plan.next_at(now), run.watched.frontier.again_at, math.inf if lists is None else lists.next_at()]
+    return min(at for at in ahead if at > now)
 
 
 class _Audited:

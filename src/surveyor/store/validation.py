@@ -82,6 +82,10 @@ def _pages(value: Any) -> bool:
     return isinstance(value, list) and all(map(_count, value))
 
 
+def _times(value: Any) -> bool:
+    return isinstance(value, list) and all(map(is_time, value))
+
+
 def _secret(value: Any) -> bool:
     return type(value) is str and len(value) <= LONGEST_SECRET and value.isascii()
 
@@ -163,6 +167,12 @@ EVENTS: Mapping[str, Mapping[str, Test]] = {
     "watch": {"rate": _count},
     "audit": {"page": _count, "at": _number, "changed": _is_bool},
     "lying": {"host": _text, "why": _text},
+    "list": {
+        **dict.fromkeys(("site", "url", "etag", "last_modified"), _text),
+        **dict.fromkeys(("due", "dated"), is_time),
+        "nested": _is_bool,
+    },
+    "signals": {**dict.fromkeys(("site", "source"), _text), "found": _pages, "modified": _times, "listed": _pages},
     "recovery": {"last_good": _count, "lost_commits": _count},
     "in_links": {"page": _count, "sources": _pages},
     "budgets": {
@@ -188,6 +198,7 @@ PAGES_OF: Mapping[str, tuple[str, ...]] = {  # details of events that are pages
     "retry": ("page",),
     "in_links": ("page", "sources"),
     "audit": ("page",),
+    "signals": ("found", "listed"),
     "epoch": ("starts",),
     "scout_sample": ("pages",),
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,13 +12,14 @@ from surveyor.config import from_arguments
 from surveyor.crawler.request_budget import parse_rate
 from surveyor.crawler.sources.live import Connection
 from surveyor.crawler.start import start
-from surveyor.crawler.watching import Ending, Report, WatchOptions
+from surveyor.crawler.watching import TRACKING, Ending, Report, WatchOptions
 from surveyor.crawler.watching import Watch as RunningWatch
 from surveyor.crawler.watching import watch as run_watch
-from surveyor.errors import SurveyError
+from surveyor.errors import SurveyError, UsageError
 from surveyor.fetch.http import run_sync
 from surveyor.store.layout import is_survey
 from surveyor.survey.changes import Changes, PageChange, changes
+from surveyor.web.urls import normalise
 
 if TYPE_CHECKING:
     from surveyor.config import Settings
@@ -42,6 +43,9 @@ class WatchResult:
     fresh_error: float = 0.0  # its standard error
     unavailable: int = 0  # pages that are gone or blocked
     lying: Mapping[str, str] = field(default_factory=dict)  # hosts whose validators are wrong, and why
+    signals: int = 0  # changes that sitemaps and feeds reported
+    unread_feeds: Mapping[str, str] = field(default_factory=dict)  # feeds that were named, and why they were not read
+    importance: str = TRACKING  # the estimate by which pages were weighed
     started: float = 0.0  # seconds since 1970
 
     def to_dict(self) -> dict[str, Any]:
@@ -96,17 +100,20 @@ class Meter:
             forecast.error,
             watched.plan.failed(),
             watched.audits.lying,
+            0 if watched.lists is None else watched.lists.found,
+            {} if watched.lists is None else watched.lists.unread_feeds(),
+            run.importance_name,
             run.started,
         )
 
 
 def changes_found(run: RunningWatch, since: float) -> Changes:
     """Return the pages that have changed since a time, most important first."""
-    found, urls, ledger = changes(run.folder.journal, since), run.state.urls, run.state.crawl.ledger
+    found, urls, shares = changes(run.folder.journal, since), run.state.urls, run.importance()
 
     def share(change: PageChange) -> float:
         page = urls.find(change.url)
-        return 0.0 if page is None else ledger.importance_of(page)
+        return 0.0 if page is None or page >= shares.size else float(shares[page])
 
     pages = [replace(change, importance=share(change)) for change in found.pages]
     pages.sort(key=lambda change: -(change.importance or 0.0))
@@ -119,6 +126,9 @@ def watch(
     rate: str | int | None = None,
     once: bool = False,
     audit_days: float = 7.0,
+    importance: str = TRACKING,
+    feeds: Sequence[str] = (),
+    lists: bool = True,
     report: Report = lambda _watch, _outcome, _finding: None,
     client: Client | None = None,
     resolver: Resolver | None = None,
@@ -129,13 +139,17 @@ def watch(
     `rate` is a number of requests per day, or a text such as "500/day" or "20/hour"; by default one per page and week,
     at least 10 a day and at most 1,000 a day per host. With `once` it ends when no page is due or the requests of the
     day are used up; otherwise it runs until it is interrupted (Ctrl-C), and returns what it did. An unchanged page is
-    downloaded again, to check its validator, at most once in `audit_days`.
+    downloaded again, to check its validator, at most once in `audit_days`. `importance` is the estimate by which pages
+    are weighed: push tracking, or an OPIC strategy such as "adaptive:bao". The sitemaps of the sites and `feeds` (URLs)
+    are read for signals of change, unless `lists` is False.
 
     `report(watch, outcome, finding)` is called with each outcome and what it found ("" if nothing has changed), and
     periodically without an outcome. `client` and `resolver` replace the HTTP client and the name resolution.
     """
     path = Path(survey)
-    chosen = from_arguments(options, ("rate", "once", "audit_days", "report", "client", "resolver"))
+    chosen = from_arguments(
+        options, ("rate", "once", "audit_days", "importance", "feeds", "lists", "report", "client", "resolver")
+    )
     per_day = None if rate is None else parse_rate(rate)
     folder, settings = open_to_watch(path, chosen, dict.fromkeys(options, "argument"))
     for notice in folder.notices:
@@ -143,8 +157,8 @@ def watch(
     meter = Meter(report)
     with folder:
         connection = Connection(client, resolver)
-        work = run_watch(folder, settings, WatchOptions(per_day, once, audit_days), connection=connection, report=meter)
-        ending = run_sync(work)
+        asked = WatchOptions(per_day, once, audit_days, importance, feed_urls(feeds), lists)
+        ending = run_sync(run_watch(folder, settings, asked, connection=connection, report=meter))
         result = meter.result(ending)
     if result is None:
         raise SurveyError(f"{path} was interrupted before the watch started", hint="run it again")
@@ -157,3 +171,14 @@ def open_to_watch(path: Path, chosen: Settings, origins: Mapping[str, str]) -> t
         problem = f"{path} is not a survey" if path.exists() else f"{path} does not exist"
         raise SurveyError(problem, hint="create one with `surveyor crawl URL --out FOLDER`, then watch it")
     return start(path, [], chosen, origins)
+
+
+def feed_urls(given: Iterable[str]) -> tuple[str, ...]:
+    """Return the normalised URLs of feeds; raise UsageError if one is no URL."""
+    found = []
+    for text in given:
+        url = normalise(text)
+        if url is None:
+            raise UsageError(f"feed must be a URL, got {text!r}", hint="for example https://example.org/feed.xml")
+        found.append(url)
+    return tuple(found)
