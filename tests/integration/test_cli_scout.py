@@ -175,6 +175,17 @@ def test_a_site_of_one_page_that_needs_javascript(capsys: pytest.CaptureFixture[
     assert "0 pages listed in sitemaps" not in result.out
 
 
+def test_a_site_with_blocked_pages_is_not_complete(capsys: pytest.CaptureFixture[str]) -> None:
+    hidden = {f"/hidden/{number}": linked() for number in range(50)}
+    pages = {"/": linked("/open", "/hidden"), "/open": linked("/"), "/hidden": linked(*hidden), **hidden}
+    with served({**pages, "/robots.txt": "User-agent: *\nDisallow: /hidden"}) as site:
+        words = ["scout", site, *QUICK, "--no-sitemap", "--walks", "20"]
+        text, result = CommandResult(capsys, *words).out, CommandResult(capsys, *words, "--json").json()
+    assert "at least 2 pages, those fetched: 1 known URL is blocked" in text
+    assert "no upper bound" in text
+    assert not result["size"]["is_complete"]
+
+
 def test_pages_fetched_after_the_scout_count_for_size_and_forecasts(capsys: pytest.CaptureFixture[str]) -> None:
     pages = {f"/{n or ''}": linked("/", *[f"/{(7 * n + k) % 60 or ''}" for k in range(1, 9)]) for n in range(60)}
     with served(pages) as site:

@@ -65,7 +65,7 @@ class SizeBound:
     unfetched: int  # known URLs, of which a sample was drawn
     sampled: int
     pages: int  # of the sample: those that are pages of their own
-    is_complete: bool  # every known URL was requested
+    is_complete: bool  # every known URL was requested, and none is blocked
     reason: str = ""  # why the bound is only the number of fetched pages
     confidence: float = CONFIDENCE
 
@@ -261,9 +261,12 @@ def _size(survey: Survey) -> SizeBound:
     """Return the lower bound of the size: the fetched pages, and a part of the unfetched URLs."""
     found, fetched = survey.scout_walks, survey.pages_fetched
     drawn = found.drawn
-    complete = not survey.pages_queued
+    blocked = sum(row["pages"] for row in survey.blocked())
+    complete = not survey.pages_queued and not blocked
     if drawn is None or not drawn.pages:
         reason = "no unfetched URL was sampled" if drawn is not None else "the scout ended before the sample"
+        if not survey.pages_queued:
+            reason = f"{blocked:,} known URL{'s are' if blocked != 1 else ' is'} blocked"
         return SizeBound(fetched, fetched, survey.pages_queued, 0, 0, complete, "" if complete else reason)
     pages = sum(map(found.is_fetched, drawn.pages))
     more = members_at_least(drawn.unfetched, len(drawn.pages), pages)
