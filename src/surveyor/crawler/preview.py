@@ -264,6 +264,7 @@ class PoliteClient:
     ) -> None:
         self.hosts = hosts
         self.robots: dict[str, tuple[int | None, Robots]] = {}  # by origin: HTTP status and rules
+        self.requests = 0  # sent, robots.txt included
         self._client, self._say, self._wait, self._parser = client, say, wait or self._sleep, parser
 
     async def ready(self, url: str) -> str:
@@ -306,6 +307,7 @@ class PoliteClient:
 
     async def _ask(self, number: int, request: FetchRequest) -> Fetched:
         self.hosts.lease(number, "page")
+        self.requests += 1
         try:
             try:
                 fetched = await self._client.fetch(request)
