@@ -66,7 +66,8 @@ increased when a field is removed or changes its meaning) and `command`.
 | `broken_clicks`, `javascript` | `scout` | the same fields without `name` |
 | `unseen` | `scout` | importance of pages that no walk visited: `estimate`, `at_most`, `confidence` |
 | `size` | `scout` | `at_least`, `fetched`, `unfetched`, `sampled`, `pages` (of the sample), `is_complete`, `reason` |
-| `sitemap_pages` | `scout` | pages listed in sitemaps; null if there is none |
+| `sitemap_pages`, `sitemaps_unread` | `scout` | pages listed in the sitemaps read (null if there is none), |
+| | | sitemaps that a limit left out |
 | `forecasts`, `pages_per_second` | `scout` | each: `coverage`, `certified_pages`, `certified_hours`, `sampled_pages`, |
 | | | `sampled_hours`, `reason`; null if there is no forecast |
 | `pages` | `crawl`, `demo` | top pages: `url`, `share`, `score`, `in_links`, `fetched` (and `true_share`) |

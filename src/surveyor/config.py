@@ -48,7 +48,8 @@ ANY: Limit = ("", lambda _: True)
 NATURAL: Limit = ("at least 0", lambda number: number is None or number >= 0)
 RANDOM: Limit = ("from 0 to 2**64 - 1", lambda number: number is None or 0 <= number < 1 << 64)
 POSITIVE: Limit = ("above 0", lambda number: number > 0)
-SHARE: Limit = ("above 0 and below 1", lambda number: 0 < number < 1)
+MOST_DAMPING = 0.999  # pushes and walks take 1 / (1 - damping) steps, in which no signal is handled
+DAMPING: Limit = (f"above 0 and at most {MOST_DAMPING:g}", lambda number: 0 < number <= MOST_DAMPING)
 SCOPE: Limit = ("host, domain, prefix or any", ("", "host", "domain", "prefix", "any").__contains__)
 PROXY: Limit = ("a URL of http or https", lambda text: not text or re.match("https?://.", text))
 CALLER: Limit = ("an e-mail address or a URL", lambda text: not text or CONTACT.fullmatch(text))
@@ -143,7 +144,7 @@ class Settings:
         "star:10-10000@10000",
     )
     budget_file: str = FILE("CSV of domains and page budgets; all other domains have --budget.", "", ANY, "budgets.csv")
-    damping: float = NUMBER("Probability of following a link.", 0.85, SHARE, "0.85")
+    damping: float = NUMBER("Probability of following a link.", 0.85, DAMPING, "0.85")
     delay: float = SECONDS("Minimum seconds between two requests to a host.", 1.0, NATURAL, "1.5")
     domain_delay: float = SECONDS(
         "Minimum seconds between two requests to a domain; --delay if that is shorter.", 0.25, NATURAL, "1"

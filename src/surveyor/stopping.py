@@ -523,7 +523,13 @@ def _parts(rule: Rule, kind: type[Either | Both]) -> tuple[Rule, ...]:
 
 
 def _inner(rule: Rule) -> str:
-    return f"({rule})" if isinstance(rule, Either | Both) else str(rule)
+    """Return a rule as a part of another, in parentheses if it has several parts.
+
+    >>> str(parse_rule("coverage=0.9@95%, pages=100"))
+    '(coverage 90 %, sampled at 95 %) or 100 pages'
+    """
+    is_compound = isinstance(rule, Either | Both) or (isinstance(rule, Coverage) and rule.confidence is not None)
+    return f"({rule})" if is_compound else str(rule)
 
 
 class ProgressCallback(Protocol):

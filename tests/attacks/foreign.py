@@ -285,6 +285,11 @@ def damping_out_of_range(survey: Path, _outside: Path) -> None:
 
 
 @crafted
+def damping_without_end(survey: Path, _outside: Path) -> None:
+    say(survey, damping=1 - 1e-12)
+
+
+@crafted
 def delay_is_text(survey: Path, _outside: Path) -> None:
     say(survey, delay="x")
 

@@ -14,6 +14,7 @@ READS = ("status", "top", "rank", "report", "sql", "diff", "export", "graph buil
 OPEN = ("nothing_altered", "strategy_is_code", "allows_a_cloud_agent", "in_a_hurry", "pattern_that_takes_forever")
 REFUSED = {
     "damping_out_of_range",
+    "damping_without_end",
     "delay_is_text",
     "strategy_is_a_number",
     "random_seed_without_end",

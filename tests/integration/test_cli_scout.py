@@ -176,6 +176,33 @@ def test_a_site_of_one_page_that_needs_javascript(capsys: pytest.CaptureFixture[
     assert "0 pages listed in sitemaps" not in result.out
 
 
+def test_a_site_with_blocked_pages_is_not_complete(capsys: pytest.CaptureFixture[str]) -> None:
+    hidden = {f"/hidden/{number}": linked() for number in range(50)}
+    pages = {"/": linked("/open", "/hidden"), "/open": linked("/"), "/hidden": linked(*hidden), **hidden}
+    with served({**pages, "/robots.txt": "User-agent: *\nDisallow: /hidden"}) as site:
+        words = ["scout", site, *QUICK, "--no-sitemap", "--walks", "20"]
+        text, result = CommandResult(capsys, *words).out, CommandResult(capsys, *words, "--json").json()
+    assert "at least 2 pages, those fetched: 1 known URL is blocked" in text
+    assert "no upper bound" in text
+    assert not result["size"]["is_complete"]
+
+
+def test_sitemaps_count_towards_the_limits(capsys: pytest.CaptureFixture[str]) -> None:
+    log: list[str] = []
+    pages = dict(SITE)
+    with served(pages, log, MOVES) as site:
+        lists = "".join(f"<sitemap><loc>{site}{number}.xml</loc></sitemap>" for number in range(200))
+        pages["/sitemap.xml"] = f"<sitemapindex>{lists}</sitemapindex>"
+        pages |= {f"/{number}.xml": SITEMAP.format(f"<url><loc>{site}{number}</loc></url>") for number in range(200)}
+        words = ["scout", site, *QUICK, "--walks", "30", "--until", "requests=60"]
+        text = CommandResult(capsys, *words).out
+        read = sum(path.endswith(".xml") for path in log)
+        result = CommandResult(capsys, *words, "--json").json()
+    assert (read, result["sitemap_pages"], result["sitemaps_unread"]) == (5, 4, 196)
+    assert "4 pages listed in sitemaps, not checked; 196 sitemaps not read" in text
+    assert result["requests"] == len(log) <= 60 + 1  # robots.txt is one more
+
+
 def test_pages_fetched_after_the_scout_count_for_size_and_forecasts(capsys: pytest.CaptureFixture[str]) -> None:
     pages = {f"/{n or ''}": linked("/", *[f"/{(7 * n + k) % 60 or ''}" for k in range(1, 9)]) for n in range(60)}
     with served(pages) as site:

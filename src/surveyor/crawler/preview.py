@@ -269,6 +269,7 @@ class PoliteClient:
         self.robots: dict[str, tuple[int | None, Robots]] = {}  # by origin: HTTP status and rules
         self.files: list[RobotsFile] = []  # every robots.txt that was fetched
         self._woken: set[int] = set()  # hosts that became ready while this client waited
+        self.requests = 0  # sent, robots.txt included
         self._client, self._say, self._wait, self._parser = client, say, wait or self._sleep, parser
 
     async def ready(self, url: str) -> str:
@@ -318,6 +319,7 @@ class PoliteClient:
     async def _ask(self, number: int, request: FetchRequest) -> Fetched:
         self._permit()
         self.hosts.lease(number, "page")
+        self.requests += 1
         try:
             try:
                 fetched = await self._client.fetch(request)

@@ -6,11 +6,12 @@ A list of a site may contribute only pages of its own registrable domain, as its
 
 from __future__ import annotations
 
+import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from surveyor.config import Settings, from_arguments
 from surveyor.crawler.preview import PoliteClient, Say, polite_client
@@ -31,6 +32,16 @@ MOST_HOPS = 5
 ABOUT = "pass a file or URL of a sitemap, a feed, or text with one URL per line; - is stdin"
 
 
+class ListLimits(NamedTuple):
+    """Limits of reading lists on the web; no list is requested beyond either of them."""
+
+    requests: float = math.inf  # robots.txt included
+    seconds: float = math.inf
+
+
+NO_LIMITS = ListLimits()
+
+
 @dataclass(slots=True)
 class SeedLists:
     """URLs read from lists."""
@@ -38,6 +49,8 @@ class SeedLists:
     urls: dict[str, None] = field(default_factory=dict)
     kinds: set[Kind] = field(default_factory=set)
     foreign: int = 0  # pages of other domains in lists on the web
+    requests: int = 0  # sent, robots.txt included
+    unread: int = 0  # known lists that were not requested because of a limit
     waits: dict[str, float] = field(default_factory=dict)  # hosts that asked for a wait, and its end
 
 
@@ -67,6 +80,7 @@ async def gather_seeds(
     sitemaps_of: Sequence[str] = (),
     connection: Connection = REAL,
     say: Say = lambda _: None,
+    limits: ListLimits = NO_LIMITS,
 ) -> SeedLists:
     """Read lists; only lists on the web need a contact."""
     found, ahead = SeedLists(), [place for place in places if "://" in place]
@@ -78,12 +92,18 @@ async def gather_seeds(
         ahead += listing.lists
     if ahead or sitemaps_of:
         async with polite_client(settings, connection, say) as fetcher:
+            end = fetcher.hosts.clock() + limits.seconds
+
+            def may_ask() -> bool:
+                return fetcher.requests < limits.requests and fetcher.hosts.clock() < end
+
             for place in ahead:
-                await _read(fetcher, found, [place], say, must=place in places)
+                await _read(fetcher, found, [place], say, may_ask, must=place in places)
             for site in dict.fromkeys(map(origin, sitemaps_of)):
-                await _read(fetcher, found, await sitemaps_of_site(fetcher, site), say, site=site)
+                lists = await sitemaps_of_site(fetcher, site) if may_ask() else [f"{site}/sitemap.xml"]
+                await _read(fetcher, found, lists, say, may_ask, site=site)
             await fetcher.wait_for_delays()
-            found.waits = fetcher.pending_waits()
+            found.waits, found.requests = fetcher.pending_waits(), fetcher.requests
     if found.foreign:
         say(f"{found.foreign:,} pages of other domains are named too; they are skipped")
     return found
@@ -121,20 +141,30 @@ async def sitemaps_of_site(fetcher: PoliteClient, site: str) -> list[str]:
 
 
 async def _read(
-    fetcher: PoliteClient, found: SeedLists, places: list[str], say: Say, *, must: bool = False, site: str = ""
+    fetcher: PoliteClient,
+    found: SeedLists,
+    places: list[str],
+    say: Say,
+    may_ask: Callable[[], bool],
+    *,
+    must: bool = False,
+    site: str = "",
 ) -> None:
-    """Read lists on the web and those nested in them; with `must`, failing to read the first raises an error.
+    """Read lists on the web and those nested in them, while `may_ask` allows another request.
 
-    The lists of a site may contribute pages of its domain wherever they are hosted.
+    With `must`, failing to read the first raises an error. The lists of a site may contribute pages of its domain
+    wherever they are hosted.
     """
     clean = {place: normalise(place) for place in places}
     for place, url in clean.items():
         if url is None:
             raise InputError(f"{place!r} is not a URL", hint=ABOUT)
-    ahead = list(dict.fromkeys(filter(None, clean.values())))[:MOST_LISTS]
+    named = list(dict.fromkeys(filter(None, clean.values())))
+    ahead = named[:MOST_LISTS]
+    found.unread += len(named) - len(ahead)
     first, seen = ahead[:1], set(ahead)
     home = f"{site}/" if site else "".join(first)
-    while ahead:
+    while ahead and may_ask():
         url = ahead.pop(0)
         listing, why = await _ask(fetcher, url)
         if listing is None and must and [url] == first:
@@ -146,9 +176,12 @@ async def _read(
         _take(found, listing, home)
         below = [new for one in listing.lists if (new := normalise(one, url)) and new not in seen]
         domains = {domain(host(url)), domain(host(home))}
-        below = [one for one in below if domain(host(one)) in domains][: MOST_LISTS - len(seen)]
-        seen |= set(below)
-        ahead[:0] = below
+        below = [one for one in dict.fromkeys(below) if domain(host(one)) in domains]
+        left = max(0, MOST_LISTS - len(seen))
+        found.unread += len(below[left:])
+        seen |= set(below[:left])
+        ahead[:0] = below[:left]
+    found.unread += len(ahead)
 
 
 async def _ask(fetcher: PoliteClient, url: str) -> tuple[Listing | None, str]:

@@ -90,7 +90,8 @@ def size_lines(scout: Scout) -> list[str]:
     if not size.is_complete:
         lines.append("no upper bound: none exists without assumptions about the pages that no link led to yet")
     if scout.sitemap_pages is not None:
-        lines.append(f"{counted(scout.sitemap_pages, 'page')} listed in sitemaps, not checked")
+        unread = f"; {counted(scout.sitemaps_unread, 'sitemap')} not read" if scout.sitemaps_unread else ""
+        lines.append(f"{counted(scout.sitemap_pages, 'page')} listed in sitemaps, not checked{unread}")
     if scout.javascript.count:
         lines.append("scripts are not run: pages that only scripts link to are in no number above or below")
     return lines

@@ -30,6 +30,10 @@ def _count(value: Any) -> bool:
     return type(value) is int and 0 <= value < LARGEST
 
 
+def _optional_count(value: Any) -> bool:
+    return value is None or _count(value)
+
+
 def _seconds(value: Any) -> bool:
     return type(value) is float and abs(value) < LARGEST
 
@@ -163,7 +167,7 @@ EVENTS: Mapping[str, Mapping[str, Test]] = {
         "requests": _count,
     },
     "scout_sample": {"pages": _pages, "unfetched": _count, "fetched": _count},
-    "scout_sitemaps": {"lists": _count, "pages": _count},
+    "scout_sitemaps": {"lists": _count, "pages": _count, "unread": _optional_count, "requests": _optional_count},
     "watch": {"rate": _count},
     "audit": {"page": _count, "at": _number, "changed": _is_bool},
     "lying": {"host": _text, "why": _text},

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from surveyor.crawler.replay import scope_of
-from surveyor.crawler.seeds import gather_seeds
+from surveyor.crawler.seeds import ListLimits, gather_seeds
 from surveyor.crawler.session import Run, Watch, run
 from surveyor.crawler.sources.live import REAL, Connection
 from surveyor.errors import UsageError
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 WALKS, SAMPLE = 200, 30
 UNTIL = "requests=1000,minutes=60"
 LIMITS = {name: CRAWL[name] for name in ("requests", "minutes")}
+SITEMAPS, SITEMAPS_SHARE = 50, 0.1  # requests for sitemaps, and their part of the limits, at most
 TOP = 10  # hosts and folders
 PAUSE = 60.0  # seconds: longer intervals between two visits are interruptions
 
@@ -65,7 +66,7 @@ class SizeBound:
     unfetched: int  # known URLs, of which a sample was drawn
     sampled: int
     pages: int  # of the sample: those that are pages of their own
-    is_complete: bool  # every known URL was requested
+    is_complete: bool  # every known URL was requested, and none is blocked
     reason: str = ""  # why the bound is only the number of fetched pages
     confidence: float = CONFIDENCE
 
@@ -88,7 +89,8 @@ class Scout:
     javascript: ShareEstimate
     unseen: UnseenMass
     size: SizeBound
-    sitemap_pages: int | None  # listed in sitemaps and in scope; None if there is no sitemap
+    sitemap_pages: int | None  # listed in the sitemaps read, and in scope; None if there is no sitemap
+    sitemaps_unread: int  # known sitemaps that were not requested because of a limit
     forecasts: tuple[CrawlForecast, ...]
     pages_per_second: float | None
     ending: str = "reached"
@@ -127,9 +129,20 @@ class ScoutOptions:
     @property
     def rule(self) -> Rule:
         """The stopping rule of the scout."""
+        return self.rule_after(0)
+
+    def rule_after(self, requests: int) -> Rule:
+        """Return the stopping rule after some of the requests were sent."""
         limits = parse_limits(self.until, LIMITS)
-        scouted = Scouted(self.walks, self.sample, int(limits.get("requests", 2**53)))
+        scouted = Scouted(self.walks, self.sample, max(1, int(limits.get("requests", 2**53)) - requests))
         return scouted | Minutes(limits["minutes"]) if "minutes" in limits else scouted
+
+    @property
+    def sitemap_limits(self) -> ListLimits:
+        """The limits of reading sitemaps."""
+        limits = parse_limits(self.until, LIMITS)
+        requests, minutes = limits.get("requests", math.inf), limits.get("minutes", math.inf)
+        return ListLimits(min(SITEMAPS, SITEMAPS_SHARE * requests), 60 * SITEMAPS_SHARE * minutes)
 
 
 def scout(
@@ -175,7 +188,8 @@ async def walk(
         last[:] = [now]
         watch(now, outcome)
 
-    ending = await run(folder, settings, options.rule, connection=connection, watch=keep)
+    spent = sum(int(event.detail.get("requests") or 0) for event in folder.journal.events("scout_sitemaps"))
+    ending = await run(folder, settings, options.rule_after(spent), connection=connection, watch=keep)
     return ending, last[0] if last else None
 
 
@@ -188,14 +202,18 @@ async def count_sitemaps(
     say: Callable[[str], None] = lambda _: None,
 ) -> None:
     """Count the pages in the sitemaps of the seeds, and record the number; once per survey."""
-    if not options.sitemaps or any(True for _ in folder.journal.events("scout_sitemaps")):
+    limits = options.sitemap_limits
+    if not options.sitemaps or limits.requests < 2 or any(True for _ in folder.journal.events("scout_sitemaps")):
         return
-    found = await gather_seeds([], settings, sitemaps_of=folder.manifest.seeds, connection=connection, say=say)
+    sites = folder.manifest.seeds
+    found = await gather_seeds([], settings, sitemaps_of=sites, connection=connection, say=say, limits=limits)
     scope = scope_of(folder.manifest)
     pages = sum(scope.admits(url) for url in found.urls)
     for host, until in found.waits.items():
         folder.note("backoff", host=host, until=until, why="Retry-After")
-    folder.note("scout_sitemaps", lists=len(found.kinds) if found.urls else 0, pages=pages)
+    lists = len(found.kinds) if found.urls else 0
+    folder.note("scout_sitemaps", lists=lists, pages=pages, unread=found.unread, requests=found.requests)
+    folder.note("requests", count=found.requests)
 
 
 def summarise(survey: Survey, last: Run | None = None, ending: str = "reached") -> Scout:
@@ -235,6 +253,7 @@ def summarise(survey: Survey, last: Run | None = None, ending: str = "reached") 
         unseen=unseen_mass(walks, is_half_done=not found.is_walking(len(walks) // 2)),
         size=_size(survey),
         sitemap_pages=int(listed[-1]["pages"]) if listed and listed[-1]["lists"] else None,
+        sitemaps_unread=int(listed[-1].get("unread") or 0) if listed else 0,
         forecasts=tuple(forecasts(site)),
         pages_per_second=rate,
         ending=ending,
@@ -261,9 +280,12 @@ def _size(survey: Survey) -> SizeBound:
     """Return the lower bound of the size: the fetched pages, and a part of the unfetched URLs."""
     found, fetched = survey.scout_walks, survey.pages_fetched
     drawn = found.drawn
-    complete = not survey.pages_queued
+    blocked = sum(row["pages"] for row in survey.blocked())
+    complete = not survey.pages_queued and not blocked
     if drawn is None or not drawn.pages:
         reason = "no unfetched URL was sampled" if drawn is not None else "the scout ended before the sample"
+        if not survey.pages_queued:
+            reason = f"{blocked:,} known URL{'s are' if blocked != 1 else ' is'} blocked"
         return SizeBound(fetched, fetched, survey.pages_queued, 0, 0, complete, "" if complete else reason)
     pages = sum(map(found.is_fetched, drawn.pages))
     more = members_at_least(drawn.unfetched, len(drawn.pages), pages)
