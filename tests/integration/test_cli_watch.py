@@ -109,6 +109,7 @@ def test_a_survey_that_is_written_to(survey: str, capsys: pytest.CaptureFixture[
         (("s", "--rate", "often"), 2, "rate must be 1 to 10,000,000 requests per day, got 'often'"),
         (("s", "--rate", "0/day"), 2, "rate must be"),
         (("s", "--audit-days", "-1"), 2, "audit-days"),
+        (("s", "--audit-days", "nan"), 2, "audit_days must be at least 0, got nan"),
     ],
 )
 def test_wrong_arguments(words: tuple[str, ...], code: int, text: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -95,14 +95,14 @@ def command(output: Output, *, survey: str, rate: str | None, once: bool, audit_
     from surveyor.crawler.watching import WatchOptions
     from surveyor.survey.watch import open_to_watch
 
-    per_day = None if rate is None else parse_rate(rate)
+    asked = WatchOptions(None if rate is None else parse_rate(rate), once, audit_days)
     chosen, origins = load(settings.given(given))
     chosen = settings.with_contact(output, replace(chosen, seeds=()))
     chosen, origins = allow_named_hosts(chosen, {**origins, "seeds": "default"}, [])
     folder, chosen = open_to_watch(Path(survey), chosen, origins)
     output.warn(*folder.notices)
     with folder:
-        return _watch(output, folder, chosen, WatchOptions(per_day, once, audit_days), origins)
+        return _watch(output, folder, chosen, asked, origins)
 
 
 def _watch(

@@ -136,14 +136,14 @@ def watch(
     """
     path = Path(survey)
     chosen = from_arguments(options, ("rate", "once", "audit_days", "report", "client", "resolver"))
-    per_day = None if rate is None else parse_rate(rate)
+    asked = WatchOptions(None if rate is None else parse_rate(rate), once, audit_days)
     folder, settings = open_to_watch(path, chosen, dict.fromkeys(options, "argument"))
     for notice in folder.notices:
         warnings.warn(notice, stacklevel=2)
     meter = Meter(report)
     with folder:
         connection = Connection(client, resolver)
-        work = run_watch(folder, settings, WatchOptions(per_day, once, audit_days), connection=connection, report=meter)
+        work = run_watch(folder, settings, asked, connection=connection, report=meter)
         ending = run_sync(work)
         result = meter.result(ending)
     if result is None:
