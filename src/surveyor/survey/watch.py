@@ -100,9 +100,9 @@ class Meter:
         )
 
 
-def changes_found(run: RunningWatch, since: float) -> Changes:
-    """Return the pages that have changed since a time, most important first."""
-    found, urls, ledger = changes(run.folder.journal, since), run.state.urls, run.state.crawl.ledger
+def changes_found(run: RunningWatch, since: float, *, each: bool = False) -> Changes:
+    """Return the pages that have changed since a time, or with `each` every change; most important first."""
+    found, urls, ledger = changes(run.folder.journal, since, each=each), run.state.urls, run.state.crawl.ledger
 
     def share(change: PageChange) -> float:
         page = urls.find(change.url)
