@@ -1,6 +1,6 @@
 """Watch changing webs under a request budget: freshness of learned schedules, and importance while links change.
 
-    python -m experiments.watching [--seeds 5] [--out FOLDER] [--million] [--quick]
+    python -m experiments.watching [--seeds 5] [--out FOLDER] [--million]
 
 1. *Freshness* (`watched_webs.py`): pages with unknown change rates, some periodic or bursty. The budget is 0.3 of
    the sum of all change rates. All rows use the same budget; freshness is measured after the learning horizon:

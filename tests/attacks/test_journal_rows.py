@@ -33,6 +33,7 @@ READS: dict[str, Callable[[SurveyFolder], Any]] = {
     "state_events": lambda folder: folder.journal.state_events(),
     "asked": lambda folder: folder.journal.asked(),
     "blocked": lambda folder: list(folder.journal.blocked()),
+    "history": lambda folder: list(folder.journal.history()),
     "read_for": lambda folder: folder.journal.read_for("x"),
     "cost": lambda folder: folder.journal.cost(),
     "hash_key": lambda folder: folder.journal.hash_key,
@@ -55,6 +56,7 @@ WRONG = {
     "visits: status beyond 32 bits": "UPDATE visits SET status = 9223372036854775807 WHERE visit = 1",
     "visits: fetched_at": "UPDATE visits SET fetched_at = 'x' WHERE visit = 1",
     "visits: fetched_at without end": "UPDATE visits SET fetched_at = 9e999 WHERE visit = 1",
+    "visits: fetched_at before all time": "UPDATE visits SET fetched_at = -9e999 WHERE visit = 1",
     "visits: seconds": "UPDATE visits SET seconds = x'00' WHERE visit = 1",
     "visits: hash": "UPDATE visits SET hash = 'text' WHERE visit = 1",
     "visits: title": "UPDATE visits SET title = x'00' WHERE visit = 1",
@@ -123,6 +125,13 @@ def test_an_honest_journal_is_read(survey: Path, capsys: pytest.CaptureFixture[s
     assert read_all(survey) == []
     for command in ("status", "report"):  # with the defaults of settings that its manifest leaves out
         assert CommandResult(capsys, command, str(survey)).code == 0
+
+
+@pytest.mark.parametrize("change", ["fetched_at = -9e999", "fetched_at = 1e300", "expires = 9e999"])
+def test_a_time_that_is_none_is_damage_to_a_watch_too(survey: Path, change: str) -> None:
+    crafted(survey, f"UPDATE visits SET {change} WHERE visit = 1")  # noqa: S608
+    with SurveyFolder.open(survey, write=False) as folder, pytest.raises(SurveyError, match="time is not one between"):
+        list(folder.journal.history())
 
 
 @attack(

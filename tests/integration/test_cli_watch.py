@@ -59,8 +59,9 @@ def test_changes_are_printed_and_listed(
     assert re.search(r"new +http.*/new\n", texts)
     assert "Nothing more is due" in texts
     feed = (Path(survey) / "changes.atom").read_text("utf-8")
-    assert feed.count("<entry>") >= 2
+    assert 2 <= feed.count("<entry>") <= 4
     assert "/new" in feed
+    assert not re.search(r"<title>new: [^<]*</title>\s*<updated>[^<]*</updated>\s*<link href=\"[^\"]*/(a|b|c|)\"", feed)
     assert "fresh (forecast)" in texts
 
 
@@ -111,6 +112,7 @@ def test_a_survey_that_is_written_to(survey: str, capsys: pytest.CaptureFixture[
         (("s", "--rate", "often"), 2, "rate must be 1 to 10,000,000 requests per day, got 'often'"),
         (("s", "--rate", "0/day"), 2, "rate must be"),
         (("s", "--audit-days", "-1"), 2, "audit-days"),
+        (("s", "--audit-days", "nan"), 2, "audit_days must be at least 0, got nan"),
     ],
 )
 def test_wrong_arguments(words: tuple[str, ...], code: int, text: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,8 +17,9 @@ from surveyor.config import Settings
 from surveyor.crawler.session import create_hosts
 from surveyor.crawler.start import start
 from surveyor.crawler.watched_lists import WatchedLists
-from surveyor.crawler.watching import Watch, WatchOptions, _begin, _restored
+from surveyor.crawler.watching import Watch, WatchOptions, _begin, _request_ages, _restored
 from surveyor.errors import UsageError
+from surveyor.outcome import Event
 from surveyor.store.directory import SurveyFolder
 from surveyor.web.urls import host
 from watch_web import DAY, SETTINGS, ChangingWeb, Killed, Sent, crawl, watched
@@ -151,6 +152,26 @@ def test_a_jump_between_two_runs(tmp_path: Path) -> None:
     assert most_in_a_day(web.log[before:]) <= 24
     assert len(web.log) > at + 24
     check_delays(web.log)
+
+
+def test_a_clock_that_was_ahead_does_not_end_the_watch(tmp_path: Path) -> None:
+    path, web, _ = crawled(tmp_path, pages=20)
+    watched(path, web, until=BEGIN + 2 * DAY, rate=24, jump=lambda _: 365 * DAY)
+    for at in np.arange(2, 8, 0.25) * DAY:  # the clock is right again
+        web.time.now = max(web.time.now, BEGIN + at)
+        watched(path, web, until=BEGIN + 100 * DAY, rate=24, once=True)
+    after = [sent for sent in web.log if sent.begin > BEGIN + 3.5 * DAY]
+    assert len(after) >= 3 * 24
+    assert most_in_a_day(after) <= 24
+
+
+def test_a_stored_number_of_requests_does_not_use_up_the_memory(tmp_path: Path) -> None:
+    path, web, _ = crawled(tmp_path, pages=5)
+    with SurveyFolder.open(path) as folder:
+        now, many = web.time.now, {"count": 10_000_000}
+        for at in (now - 60, now + 60):
+            folder.journal.commit([], events=[Event("watch", now - 120, {"rate": 24}), Event("requests", at, many)])
+        assert _request_ages(folder.journal, 24, now) == [0.0] * 24
 
 
 @pytest.mark.slow

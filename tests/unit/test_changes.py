@@ -84,6 +84,15 @@ def test_the_last_visits_before_and_after_are_compared(journal: Journal) -> None
     assert kinds(journal, 250.0) == {1: ("changed", 302.0)}
 
 
+def test_each_change_keeps_its_kind_whenever_the_period_begins(journal: Journal) -> None:
+    journal.commit([read(0, 100.0), read(0, 200.0, b"m1two"), read(0, 300.0, b"m1two"), read(0, 400.0)])
+    journal.commit([Visit(0, "gone", fetched_at=500.0), Visit(0, "gone", fetched_at=600.0), read(0, 700.0)])
+    expected = [("back", 700.0), ("gone", 500.0), ("changed", 400.0), ("changed", 200.0), ("new", 100.0)]
+    for since, number in ((0.0, 5), (101.0, 4), (201.0, 3), (650.0, 1), (701.0, 0)):
+        found = changes(journal, since, each=True)
+        assert [(change.kind, change.at) for change in found.pages] == expected[:number]
+
+
 def test_a_clock_that_was_wrong_hides_nothing(journal: Journal) -> None:
     journal.commit([read(0, 10.0), read(1, 9e9), read(2, 11.0)])
     journal.commit([read(0, 101.0, b"m1two"), read(1, 102.0, b"m1two"), read(2, 90.0, b"m1two")])

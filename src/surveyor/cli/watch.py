@@ -38,7 +38,10 @@ class Feed:
         self.is_old = True
 
     def write(self, run: Watch, *, now: bool = False) -> None:
-        """Write the changes of the last month, if some are new and the last version is old enough."""
+        """Write the changes of the last month, if some are new and the last version is old enough.
+
+        Pages that were fetched before the first watch are not new in it.
+        """
         from surveyor.errors import SurveyorError
         from surveyor.report.atom import atom_feed
         from surveyor.store import layout
@@ -48,7 +51,9 @@ class Feed:
         if not self.is_old or (not now and time.monotonic() - self._written < FEED_EVERY):
             return
         self.is_old, self._written = False, time.monotonic()
-        text = atom_feed(changes_found(run, run.now - FEED_DAYS * 86_400), run.folder.manifest.seeds)
+        began = next((event.at for event in run.folder.journal.events("watch")), run.now)
+        found = changes_found(run, max(run.now - FEED_DAYS * 86_400, min(began, run.now)), each=True)
+        text = atom_feed(found, run.folder.manifest.seeds)
         try:
             write_atomically(run.folder.folder / layout.FEED, text)
         except (OSError, SurveyorError) as error:

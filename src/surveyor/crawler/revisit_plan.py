@@ -21,6 +21,7 @@ from surveyor.arrays import BoolArray, ByteArray, FloatArray, IdArray
 from surveyor.crawler.replay import DELETED
 from surveyor.crawler.schedule import Schedule
 from surveyor.crawler.strategies.strategy import Reorder
+from surveyor.outcome import TEXT_METHOD
 
 if TYPE_CHECKING:
     from surveyor.crawler.frontier import Frontier
@@ -45,6 +46,7 @@ class Seen(NamedTuple):
     at: float
     content: bytes  # a hash
     expires: float = 0.0  # time until which the server declares the page fresh
+    text: bytes = b""  # a hash of the main text; empty if it is not known
 
 
 @dataclass(slots=True)
@@ -52,6 +54,8 @@ class Pages:
     """What is known of each page."""
 
     content: np.ndarray  # uint64: a digest of the content, 0 if it was never fetched
+    text: np.ndarray  # uint64: a digest of the main text, 0 if it is not known
+    method: np.ndarray  # uint16: how that text was found
     failures: ByteArray  # in a row
     recheck: FloatArray  # time of the next recheck; inf if the page is in the schedule
     known: BoolArray  # whether it was ever in the schedule
@@ -77,14 +81,6 @@ class RevisitPlan:
         self._next_plan = -math.inf
         self._added = False  # pages since the last plan, whose due times it determines
 
-    def restore(self, visits: Iterable[Seen], now: float) -> None:
-        """Enter the visits of the journal; times in the future count as now."""
-        last = 0.0
-        for seen in visits:
-            last = min(seen.at or last, now)
-            self.observe(seen._replace(at=last))
-        self.add_new(self._ledger.waiting)
-
     def observe(self, seen: Seen) -> Finding:
         """Record a visit; return what it found."""
         page, pages = seen.page, self._room(seen.page)
@@ -94,11 +90,10 @@ class RevisitPlan:
         pages.known[page] = True
         failures, before = int(pages.failures[page]), int(pages.content[page])
         if seen.kind == "fetched":
-            after = _digest(seen.content)
-            pages.content[page], pages.failures[page], pages.recheck[page] = after, 0, np.inf
-            changed = None if not before else before != after and seen.status != 304
+            changed = self._compare(seen)
+            pages.failures[page], pages.recheck[page] = 0, np.inf
             self.schedule.observe(page, seen.at, changed=changed, expires=seen.expires)
-            return "new" if changed is None else "back" if failures else "changed" if changed else ""
+            return "new" if not before else "back" if failures else "changed" if changed else ""
         self.schedule.drop(page)
         if seen.kind == "redirected" or seen.reason == DELETED:
             pages.recheck[page], pages.failures[page] = np.inf, 0
@@ -106,6 +101,23 @@ class RevisitPlan:
         pages.failures[page] = min(failures + 1, 255)
         pages.recheck[page] = seen.at + min(FIRST_RECHECK * 2.0 ** min(failures, 20), LAST_RECHECK)
         return "gone" if before and seen.kind == "gone" and not failures else ""
+
+    def _compare(self, seen: Seen) -> bool | None:
+        """Return whether a page has changed since its last fetch, None if that is unknown; remember its content.
+
+        As `outcome.has_changed`, except that other bytes are a change of a page whose main text is never hashed.
+        """
+        pages, page = self._pages, seen.page
+        before = int(pages.content[page]), int(pages.text[page]), int(pages.method[page])
+        content, text = _digest(seen.content), _digest(seen.text) if seen.text else 0
+        method = int.from_bytes(seen.text[:TEXT_METHOD], "little")
+        pages.content[page], pages.text[page], pages.method[page] = content, text, method
+        if not before[0]:
+            return None
+        if seen.status == 304 or before[0] == content:
+            return False
+        comparable = bool(before[1]) == bool(text) and before[2] == method
+        return (before[1] != text or not text) if comparable else None
 
     def add_new(self, pages: IdArray) -> None:
         """Add pages that were discovered and never fetched."""
@@ -193,6 +205,8 @@ class RevisitPlan:
 def _no_pages(size: int) -> Pages:
     return Pages(
         np.zeros(size, np.uint64),
+        np.zeros(size, np.uint64),
+        np.zeros(size, np.uint16),
         np.zeros(size, np.uint8),
         np.full(size, np.inf),
         np.zeros(size, np.bool_),

@@ -8,7 +8,8 @@ one host are audited at different visits, so that a host is not judged by the sa
 A host is found *lying*, and all of its pages are fetched unconditionally from then on, in two cases:
 
 - *proof*: an audit returns other content under the validator that was stored: the same strong ETag, or no ETag and the
-  same Last-Modified. (A weak ETag only promises the same meaning, so it needs another main text.)
+  same Last-Modified, if requests send it (`usable_validators`). (A weak ETag only promises the same meaning, so it
+  needs another main text.)
 - *evidence*: audits found `CHANGED` changes, and none of at least `SAME` conditional re-visits of the host found one.
   Both see the same pages at the same intervals, so an honest server has such a record with probability below 1 in 1,000
   (if a visit finds a change with probability p, below p²(1 − p)²⁰).
@@ -26,6 +27,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from surveyor.outcome import Event, Outcome, Visit, has_changed
+from surveyor.web.caching import usable_validators
 
 if TYPE_CHECKING:
     from surveyor.arrays import FloatArray, IntArray
@@ -69,6 +71,10 @@ class ValidatorAudits:
                 found.audits += 1
                 found.audits_changed += event.detail["changed"]
                 self._past.add((event.detail["page"], event.detail["at"]))
+
+    def was_audit(self, page: int, at: float) -> bool:
+        """Return whether the visit of a page at a time was an audit; until `restored` is called."""
+        return (page, at) in self._past
 
     def restored(self) -> None:
         """Forget what only the restored visits need."""
@@ -148,7 +154,10 @@ def _lie(before: Visit, after: Visit, found: Record) -> str:
         strong = not after.etag.startswith("W/") or bool(has_changed(before, after))
         if before.etag == after.etag and strong:
             return f"the same ETag for other content: {after.etag[:100]}"
-    elif after.last_modified and before.last_modified == after.last_modified:
+    elif (
+        after.last_modified == before.last_modified
+        and usable_validators("", before.last_modified, before.fetched_at)[1] is not None  # else it is never sent
+    ):
         return f"the same Last-Modified for other content: {after.last_modified[:100]}"
     if found.audits_changed >= CHANGED and found.same >= SAME and not found.changed:
         return f"{found.same:,} answers that nothing was modified, and {found.audits_changed:,} changes seen in audits"

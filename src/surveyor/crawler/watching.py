@@ -6,7 +6,8 @@ queue, which holds only the pages that are due (`revisit_plan.py`), and by the b
 
 **Clock.** Delays, due times and the budget follow a monotonic clock, which starts at the time of the wall clock. If the
 wall clock differs from it by more than `JUMP` (it was set, or the machine slept), the run stops and resumes in place:
-each host waits its full delay, and the schedule is rebuilt from the journal, in which times in the future count as now.
+each host waits its full delay, and the schedule is rebuilt from the journal, in which times in the future count as now,
+or as the start of the watch that followed them.
 So a jump in either direction neither shortens a delay nor exceeds the budget.
 
 **Lists** (`watched_lists.py`) are read between two visits, when no request is in progress.
@@ -21,8 +22,9 @@ import asyncio
 import gc
 import math
 import time
+from bisect import bisect_left
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -44,13 +46,14 @@ from surveyor.crawler.strategies.opic import Opic
 from surveyor.crawler.strategies.strategy import ReplayStrategy, name_of
 from surveyor.crawler.validator_audits import REST, ValidatorAudits
 from surveyor.crawler.watched_lists import KINDS, SHARE, Day, WatchedLists
-from surveyor.errors import UsageError
+from surveyor.errors import UsageError, check_range
 from surveyor.fetch.http import sent_by
 from surveyor.fetch.parser import Parser
 from surveyor.fetch.politeness.hosts import Hosts
 from surveyor.outcome import Event, FetchResults, Outcome, Visit, was_requested
 from surveyor.store import layout
 from surveyor.store.logs import log_errors_to
+from surveyor.web.caching import usable_validators
 from surveyor.web.urls import host as host_of
 
 if TYPE_CHECKING:
@@ -59,6 +62,7 @@ if TYPE_CHECKING:
     from surveyor.crawler.loop import Crawl
     from surveyor.fetch.http import Client
     from surveyor.store.directory import SurveyFolder
+    from surveyor.store.journal import Journal
     from surveyor.web.urls import Urls
 
 DAY = 86_400.0
@@ -97,6 +101,9 @@ class WatchOptions:
     importance: str = TRACKING  # or the name of an OPIC strategy, such as opic or adaptive:bao
     feeds: tuple[str, ...] = ()  # URLs of feeds whose dates are signals of change
     reads_lists: bool = True  # sitemaps and feeds
+
+    def __post_init__(self) -> None:
+        check_range("audit_days", self.audit_days, "[0, inf]", hint="the default is 7")
 
 
 @dataclass(slots=True)
@@ -141,8 +148,7 @@ class Watched:
 def _seen(outcome: Outcome) -> Seen:
     if not isinstance(outcome, Visit):
         return Seen(outcome.page, outcome.kind, outcome.reason, 0, 0.0, b"")
-    content = outcome.text_hash or outcome.hash
-    values = outcome.status, outcome.fetched_at, content, outcome.expires
+    values = outcome.status, outcome.fetched_at, outcome.hash, outcome.expires, outcome.text_hash
     return Seen(outcome.page, outcome.kind, outcome.reason, *values)
 
 
@@ -243,16 +249,50 @@ def _budget(folder: SurveyFolder, state: Derived, options: WatchOptions, clocks:
     hosts = {host_of(seed) for seed in folder.manifest.seeds}
     rate = options.rate or default_rate(state.crawl.ledger.read, len(hosts))
     budget = RequestBudget(rate, clock=clocks.steady, burst=rate if options.once else max(1, rate // BURSTS))
-    journal = folder.journal
-    first = next((event.visit for event in journal.events("watch")), journal.position)
-    visits = (seen[4] for number, seen in enumerate(journal.history(), 1) if number > first and seen[4] > 0)
-    ages = [now - at for at in visits if now - at < DAY]
-    for event in journal.events("requests"):
-        if event.visit >= first and now - event.at < DAY:
-            ages += [now - event.at] * int(event.detail["count"])
-    budget.restore(ages)
-    journal.commit([], events=[Event("watch", now, {"rate": rate})])
+    budget.restore(_request_ages(folder.journal, rate, now))
+    folder.journal.commit([], events=[Event("watch", now, {"rate": rate})])
     return budget
+
+
+def _request_ages(journal: Journal, most: int, now: float) -> list[float]:
+    """Return the ages of the requests of earlier watches in the last day, at most those of the last `most`."""
+    when, first, ahead = _past_times(journal, now), -1, 0
+    ages: list[tuple[float, int]] = []  # with the number of requests
+    for event in journal.events("watch", "requests"):
+        if event.kind == "watch":
+            first = event.visit if first < 0 else first
+            if event.at <= now:  # those dated in the future were sent before this start
+                ages.append((now - event.at, ahead))
+                ahead = 0
+        elif first >= 0 and event.at > now:
+            ahead += int(event.detail["count"])
+        elif first >= 0:
+            ages.append((now - event.at, int(event.detail["count"])))
+    ages.append((0.0, ahead))
+    for number, seen in enumerate(journal.history(), 1):
+        if 0 <= first < number and seen[4] > 0:
+            ages.append((now - when(number, seen[4]), 1))
+    found: list[float] = []
+    for age, count in sorted(one for one in ages if one[0] < DAY):
+        found += [age] * min(count, most - len(found))
+    return found
+
+
+def _past_times(journal: Journal, now: float) -> Callable[[int, float], float]:
+    """Return the time of a visit from its number and its stored time, never later than now.
+
+    If the clock was ahead, visits are dated in the future. Such a visit was made before the next start of a watch:
+    if it counted as made now at every start, no page would be due until that date.
+    """
+    starts = [(event.visit, event.at) for event in journal.events("watch") if event.at <= now]
+
+    def when(visit: int, at: float) -> float:
+        if at <= now:
+            return at
+        place = bisect_left(starts, (visit, 0.0))
+        return starts[place][1] if place < len(starts) else now
+
+    return when
 
 
 def _begin(
@@ -276,8 +316,8 @@ def _begin(
     audits.restore(folder.journal.events("audit", "lying"))
     lists = _lists(folder, urls, plan, budget, options, now) if options.reads_lists else None
     watched = Watched(crawl, plan, audits, frontier, queues, lists)
-    plan.restore(_restored_visits(folder, audits, lists, now), now)
-    audits.restored()
+    _restore_visits(folder.journal, watched, now)
+    plan.add_new(crawl.ledger.waiting)
     plan.replan(now)
     is_own = _is_stored(folder, options.importance)
     return Watch(folder, state, watched, hosts, budget, started, options.importance, is_own)
@@ -294,27 +334,26 @@ def _lists(
     return lists
 
 
-def _restored_visits(
-    folder: SurveyFolder, audits: ValidatorAudits, lists: WatchedLists | None, now: float
-) -> Iterator[Seen]:
-    """Yield the visits of the journal; count them for the audits, and apply the signals between them."""
-    contents: dict[int, bytes] = {}
-    signals = deque(folder.journal.events("signals") if lists is not None else ())
+def _restore_visits(journal: Journal, watched: Watched, now: float) -> None:
+    """Enter the visits of the journal into the schedule and into the audits, and the signals between them."""
+    when, last, plan, audits, lists = _past_times(journal, now), 0.0, watched.plan, watched.audits, watched.lists
+    signals = deque(journal.events("signals") if lists is not None else ())
 
     def apply_signals(visits: float) -> None:
         while lists is not None and signals and signals[0].visit <= visits:
             event = signals.popleft()
-            lists.apply(event._replace(at=min(event.at, now)))
+            lists.apply(event._replace(at=when(event.visit, event.at)))
 
-    for number, row in enumerate(folder.journal.history()):
-        apply_signals(number)
+    for number, row in enumerate(journal.history(), 1):
+        apply_signals(number - 1)
         seen = Seen(*row)
+        is_audit = audits.was_audit(seen.page, seen.at)
+        last = when(number, seen.at) if seen.at else last
+        finding = plan.observe(seen._replace(at=last))
         if seen.kind == "fetched":
-            before = contents.get(seen.page)
-            changed = None if before is None else before != seen.content
-            audits.count(seen.page, seen.status, seen.at, changed=changed)
-            contents[seen.page] = seen.content
-        yield seen
+            changed = None if finding == "new" or is_audit else finding in ("changed", "back")
+            audits.count(seen.page, seen.status, last, changed=changed)
+    audits.restored()
     apply_signals(math.inf)
 
 
@@ -441,7 +480,9 @@ def _lookup(run: Watch) -> PageLookup:
 
     def last_visit(page: int) -> Visit | None:
         before = journal.last_visit(page, "fetched") if state.crawl.graph.has(page) else None
-        has_validator = before is not None and bool(before.etag or before.last_modified)
+        has_validator = before is not None and any(
+            usable_validators(before.etag, before.last_modified, before.fetched_at)
+        )
         return None if watched.audits.is_full(page, run.now, has_validator=has_validator) else before
 
     def place_of(page: int) -> tuple[str, int]:

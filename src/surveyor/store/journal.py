@@ -63,7 +63,15 @@ from surveyor.store.database import (
 )
 from surveyor.store.disk import damaged, disk_errors
 from surveyor.store.schema import KINDS, STATEMENTS, OtherVersion, check_version, other_version
-from surveyor.store.validation import check_counts, check_event, check_robots, check_texts, check_visits, whole_number
+from surveyor.store.validation import (
+    check_counts,
+    check_event,
+    check_robots,
+    check_texts,
+    check_visits,
+    is_time,
+    whole_number,
+)
 
 Sync = Literal["normal", "full"]
 CHUNK = 1000  # rows read at a time
@@ -193,21 +201,23 @@ class Journal:
                 values = page, kind, links, reason or "", -1 if target is None else target
                 yield (Visit(*values, fetched_at=at) if at and kind == "blocked" else Outcome(*values))
 
-    def history(self) -> Iterator[tuple[int, str, str, int, float, bytes, float]]:
+    def history(self) -> Iterator[tuple[int, str, str, int, float, bytes, float, bytes]]:
         """Yield what a schedule of re-visits needs of each visit.
 
-        Page, kind, reason, status, time, a hash of the main text (or of the content, if there is none), and the time
-        until which the page is declared fresh.
+        Page, kind, reason, status, time, a hash of the content, the time until which the page is declared fresh, and a
+        hash of the main text.
         """
-        columns = "visit, page, kind, reason, status, fetched_at, coalesce(text_hash, hash), expires"
+        columns = "visit, page, kind, reason, status, fetched_at, hash, expires, text_hash"
         for rows in self._chunks(f"SELECT {columns} FROM visits", "visit", 0):
             self._check([(*row[1:4], 0) for row in rows], [])
-            for _, page, kind, reason, status, at, content, expires in rows:
-                if type(status) not in (int, type(None)) or {type(at), type(expires)} - {float, type(None)}:
-                    raise damaged(self.path, "a visit whose status or time is no number")
-                if not isinstance(content, bytes | None):
+            for _, page, kind, reason, status, at, content, expires, text in rows:
+                if type(status) not in (int, type(None)):
+                    raise damaged(self.path, "a visit whose status is no number")
+                if not all(time is None or is_time(time) for time in (at, expires)):
+                    raise damaged(self.path, "a visit whose time is not one between 1970 and 9999")
+                if not isinstance(content, bytes | None) or not isinstance(text, bytes | None):
                     raise damaged(self.path, "a visit whose hash is no bytes")
-                yield page, kind, reason or "", status or 0, at or 0.0, content or b"", expires or 0.0
+                yield page, kind, reason or "", status or 0, at or 0.0, content or b"", expires or 0.0, text or b""
 
     def visits(self, since: int = 0) -> Iterator[Visit]:
         """Yield the visits after a position, in the order in which they counted."""

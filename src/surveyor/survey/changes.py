@@ -81,15 +81,21 @@ class Changes:
         return f"Changes({counts or 'none'}; {self.visited:,} pages visited)"
 
 
-def changes(journal: Journal, since: float, importance: Mapping[str, float] | None = None) -> Changes:
-    """Return the pages of a journal that have changed since a time, with their importance by URL."""
-    shares = importance or {}
+def changes(
+    journal: Journal, since: float, importance: Mapping[str, float] | None = None, *, each: bool = False
+) -> Changes:
+    """Return the pages of a journal that have changed since a time, with their importance by URL.
+
+    With `each`, return every change that a visit found: a page is compared with its visit before, not with its last
+    visit before the time.
+    """
+    shares, compare = importance or {}, _each_change if each else _net_change
     histories = _histories(journal, since)
     urls = _urls(journal, histories)
     found = [
         PageChange(kind, urls[page], at, shares.get(urls[page]), old_title, title)
         for page, history in histories.items()
-        for kind, at, old_title, title in _net_change(history)
+        for kind, at, old_title, title in compare(history)
     ]
     found.sort(key=lambda change: (-(change.importance or 0.0), -change.at, change.url))
     return Changes(since, len(histories), tuple(found))
@@ -149,6 +155,15 @@ def _net_change(history: _History) -> Iterator[tuple[str, float, str, str]]:
                 break
             at = visit.fetched_at
         yield kind, at, before.title if before is not None else "", last.title
+
+
+def _each_change(history: _History) -> Iterator[tuple[str, float, str, str]]:
+    """Yield the same of each visit that found a change."""
+    before = history.before
+    for visit in history.since:
+        if kind := _kind(before, visit):
+            yield kind, visit.fetched_at, before.title if before is not None else "", visit.title
+        before = visit
 
 
 def _kind(before: Visit | None, after: Visit) -> str:

@@ -107,9 +107,9 @@ class Meter:
         )
 
 
-def changes_found(run: RunningWatch, since: float) -> Changes:
-    """Return the pages that have changed since a time, most important first."""
-    found, urls, shares = changes(run.folder.journal, since), run.state.urls, run.importance()
+def changes_found(run: RunningWatch, since: float, *, each: bool = False) -> Changes:
+    """Return the pages that have changed since a time, or with `each` every change; most important first."""
+    found, urls, shares = changes(run.folder.journal, since, each=each), run.state.urls, run.importance()
 
     def share(change: PageChange) -> float:
         page = urls.find(change.url)
@@ -147,17 +147,16 @@ def watch(
     periodically without an outcome. `client` and `resolver` replace the HTTP client and the name resolution.
     """
     path = Path(survey)
-    chosen = from_arguments(
-        options, ("rate", "once", "audit_days", "importance", "feeds", "lists", "report", "client", "resolver")
-    )
+    own = ("rate", "once", "audit_days", "importance", "feeds", "lists", "report", "client", "resolver")
+    chosen = from_arguments(options, own)
     per_day = None if rate is None else parse_rate(rate)
+    asked = WatchOptions(per_day, once, audit_days, importance, feed_urls(feeds), lists)
     folder, settings = open_to_watch(path, chosen, dict.fromkeys(options, "argument"))
     for notice in folder.notices:
         warnings.warn(notice, stacklevel=2)
     meter = Meter(report)
     with folder:
         connection = Connection(client, resolver)
-        asked = WatchOptions(per_day, once, audit_days, importance, feed_urls(feeds), lists)
         ending = run_sync(run_watch(folder, settings, asked, connection=connection, report=meter))
         result = meter.result(ending)
     if result is None:
