@@ -50,7 +50,7 @@ class Time:
         return self.now
 
     async def sleep(self, seconds: float) -> None:
-        if not self._waiting:  # one task alone
+        if not self._waiting and seconds < math.inf:  # one task alone
             self.now += seconds
             return
         woken = asyncio.get_running_loop().create_future()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -309,7 +310,7 @@ def test_close_gives_up_what_is_under_way() -> None:
         time, urls = Time(), Urls()
         seeds = urls.ids([HOME, X]).tolist()
         hosts = Hosts(0.0, clock=time, resolves=False)
-        client = sites({}, seconds=1000.0)
+        client = sites({}, seconds=math.inf)
         reader = Reader(urls, Scope("any", ()), seeds)
         source = LiveSource(client, reader, hosts, PageLookup(lambda number: (urls[number], hosts.number("a.example"))))
         for _ in range(2):
