@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin
 
-from experiments.fake_time import Time
+from experiments.fake_time import Time as Time  # used by most tests
 
 from surveyor.config import Settings
 from surveyor.crawler.budgets import Rank
