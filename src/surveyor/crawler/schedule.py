@@ -233,7 +233,7 @@ class Schedule:
         return ChangeRate(known.rate, known.low, known.high)
 
     def signal_quality(self) -> SignalQuality:
-        """Return the precision and the recall of signals as of the last plan."""
+        """Return the precision of signals as of the last plan."""
         return self._last_plan().quality
 
     def forecast(self, now: float) -> Forecast:
