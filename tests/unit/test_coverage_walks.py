@@ -284,7 +284,7 @@ def test_a_plan_starts_no_epoch_beyond_the_last_one() -> None:
 
 
 def fetches_until_sampled(graph: Graph, stops: Sequence[int]) -> tuple[int, int]:
-    """Crawl from page 0 to 90 %, sampled, with a new plan after each of these numbers of pages; count fetches, walks."""
+    """Crawl to 90 %, sampled, with a new plan after each of these numbers of pages; return the fetches and walks."""
     strategy, growing = by_name("rankmass"), GrowingGraph(graph.pages)
     ledger = Ledger(growing, [0])
     state = Crawl(growing, ledger, strategy, Frontier(ledger), CoverageWalks(ledger))

@@ -67,7 +67,7 @@ class CoverageWalks:
         self._ledger = ledger
         self._order: IdArray = np.full(ledger.capacity, NEVER, np.int32)  # by page: how many were fetched before it
         self._fetched = 0
-        self.growth: list[tuple[int, float, float]] = []  # fetched pages, captured and moving mass, at growing distances
+        self.growth: list[tuple[int, float, float]] = []  # fetched pages, captured and moving mass, from time to time
         self._jumps: FloatArray = np.cumsum(ledger.teleport)
         self.used = 0  # epochs that were discarded
         self.fetches = 0  # pages that walks waited for
