@@ -3,10 +3,11 @@
 The plan holds what the schedule needs of each page: a digest of its content, whether it failed, and when it is
 rechecked. All of it is a function of the visits in the journal, so that a resumed watch continues the same schedule.
 
-A page that is gone or blocked (a temporary redirect counts as blocked) leaves the schedule and is *rechecked*: first after a day, then after twice as long each
-time, up to 30 days. Rechecks are at most one request in ten, unless no other page is due. The frontier holds only pages
-that are due (*released*), by value; pages of a host that does not respond stay there until it does. Pages that have
-waited there get their present value after each plan, so that pages that become due later do not overtake them for ever.
+A page that is gone or blocked (a temporary redirect counts as blocked) leaves the schedule and is *rechecked*: first
+after a day, then after twice as long each time, up to 30 days. Rechecks are at most one request in ten, unless no other
+page is due. The frontier holds only pages that are due (*released*), by value; pages of a host that does not respond
+stay there until it does. Pages that have waited there get their present value after each plan, so that pages that
+become due later do not overtake them for ever.
 """
 
 from __future__ import annotations
