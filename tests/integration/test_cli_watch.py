@@ -113,6 +113,7 @@ def test_a_survey_that_is_written_to(survey: str, capsys: pytest.CaptureFixture[
         (("nothing.survey",), 4, "nothing.survey does not exist"),
         (("s", "--rate", "often"), 2, "rate must be 1 to 10,000,000 requests per day, got 'often'"),
         (("s", "--rate", "0/day"), 2, "rate must be"),
+        (("s", "--rate", "0.5/week"), 2, "got '0.5/week'"),
         (("s", "--audit-days", "-1"), 2, "audit-days"),
         (("s", "--audit-days", "nan"), 2, "audit_days must be at least 0, got nan"),
     ],
