@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 LINE_EVERY, DRAW_EVERY = 3600.0, 0.5  # seconds, without and with a terminal
 FORECAST_EVERY = 30.0  # seconds
-FINDINGS = ("changed", "new", "gone", "redirected", "back")
+FINDINGS = ("changed", "perhaps changed", "new", "gone", "redirected", "back")
 
 
 class WatchDisplay:

@@ -30,6 +30,7 @@ RATE = re.compile(r"([0-9][0-9_,]*(?:\.[0-9]+)?)\s*(?:/\s*(minute|hour|day|week)
 MOST_PER_DAY = 10_000_000
 PER_PAGE = 7.0  # days between two visits to a page, on average, at the default rate
 LEAST, MOST = 10, 1000  # requests per day and host at the default rate
+SHORTEST = 1e-3  # seconds to wait: a time as seconds since 1970 does not distinguish less than a microsecond
 
 
 class RequestBudget:
@@ -94,7 +95,8 @@ class RequestBudget:
         now = self._clock()
         self._refill(now)
         window = float(self._sent[self._oldest]) + DAY - now
-        return max(0.0, window, (1.0 - self._tokens) / self.rate if self._tokens < 1.0 - 1e-9 else 0.0)
+        left = max(0.0, window, (1.0 - self._tokens) / self.rate if self._tokens < 1.0 - 1e-9 else 0.0)
+        return max(left, SHORTEST) if left > 0 else 0.0
 
     def _refill(self, now: float) -> None:
         self._tokens = min(self._burst, self._tokens + max(0.0, now - self._filled) * self.rate)

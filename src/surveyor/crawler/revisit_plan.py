@@ -35,7 +35,7 @@ FIRST_RECHECK, LAST_RECHECK = DAY, 30 * DAY  # seconds; doubled by each failure
 RECHECK_SHARE = 0.1  # of the requests
 REPLAN_LEAST, REPLAN_MOST = 10.0, 6 * 3600.0  # seconds between two updates of rates and importance
 REPLAN_SHARE = 0.25  # of the time in which the budget allows one visit per page
-Finding = Literal["", "new", "changed", "gone", "redirected", "back"]  # "": nothing changed
+Finding = Literal["", "new", "changed", "perhaps changed", "gone", "redirected", "back"]  # "": nothing changed
 
 
 class Seen(NamedTuple):
@@ -100,7 +100,9 @@ class RevisitPlan:
             pages.failures[page], pages.recheck[page] = 0, np.inf
             self.schedule.observe(page, seen.at, changed=changed, expires=seen.expires)
             was_lost, pages.lost[page] = bool(pages.lost[page]), False
-            return "new" if not before else "back" if was_lost else "changed" if changed else ""
+            if not before or was_lost:
+                return "back" if before else "new"
+            return "perhaps changed" if changed is None else "changed" if changed else ""
         self.schedule.drop(page)
         if seen.kind == "redirected" or seen.reason == DELETED:
             pages.recheck[page], pages.failures[page] = np.inf, 0
