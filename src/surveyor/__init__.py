@@ -29,7 +29,7 @@ _MODULES = {  # module -> its public names
     "crawler.strategies.rankmass": "RankMass",
     "crawler.strategies.strategy": "Reorder Strategy",
     "crawler.strategies.tracking": "Tracking",
-    "crawler.strategies.windowed": "Windowed",
+    "crawler.strategies.windowed": "Sweep Windowed",
     "errors": "GraphError InputError MissingExtra NotConverged NothingFetched StrategyError SurveyError SurveyorError "
     "UsageError",
     "estimate.community.community": "community",
@@ -120,6 +120,7 @@ __all__ = [
     "Survey",
     "SurveyError",
     "SurveyorError",
+    "Sweep",
     "SyntheticWeb",
     "Topic",
     "Tracking",
@@ -183,7 +184,7 @@ if TYPE_CHECKING:
     from surveyor.crawler.strategies.rankmass import RankMass
     from surveyor.crawler.strategies.strategy import Reorder, Strategy
     from surveyor.crawler.strategies.tracking import Tracking
-    from surveyor.crawler.strategies.windowed import Windowed
+    from surveyor.crawler.strategies.windowed import Sweep, Windowed
     from surveyor.errors import (
         GraphError,
         InputError,

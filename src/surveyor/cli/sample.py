@@ -401,7 +401,8 @@ def _sample_live(output: Output, chosen: SampleCommand) -> SampleRun | Interrupt
     from surveyor.cli.sample_display import print_start
     from surveyor.cli.settings import with_contact
     from surveyor.config import load
-    from surveyor.crawler.start import allow_named_hosts, clean_seeds
+    from surveyor.crawler.seed_pages import clean_seeds
+    from surveyor.crawler.start import allow_named_hosts
     from surveyor.estimate.sampling.sample import sample_of
     from surveyor.estimate.sampling.sample_goals import SampleGoal
     from surveyor.estimate.sampling.sample_survey import SampleOptions, open_sample_survey, sample_folder
@@ -439,8 +440,8 @@ def _sample_live(output: Output, chosen: SampleCommand) -> SampleRun | Interrupt
 
 def _seeds(output: Output, chosen: SampleCommand, loaded: Settings) -> list[str]:
     """Return the seed URLs, including those of lists."""
+    from surveyor.crawler.seed_pages import clean_seeds
     from surveyor.crawler.seeds import gather_seeds
-    from surveyor.crawler.start import clean_seeds
     from surveyor.fetch.http import run_sync
 
     urls = list(chosen.where)

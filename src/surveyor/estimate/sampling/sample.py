@@ -11,8 +11,9 @@ import numpy as np
 
 from surveyor.arrays import AnyIntArray, BoolArray
 from surveyor.config import Settings
+from surveyor.crawler.seed_pages import clean_seeds
 from surveyor.crawler.sources.live import Connection
-from surveyor.crawler.start import allow_named_hosts, clean_seeds
+from surveyor.crawler.start import allow_named_hosts
 from surveyor.errors import UsageError
 from surveyor.estimate.sampling.diagnostics import drop_stuck_walks
 from surveyor.estimate.sampling.in_links import UNKNOWN, InLinkCoverage, correct_weights

@@ -16,7 +16,8 @@ import numpy as np
 
 from surveyor.config import Settings
 from surveyor.crawler.replay import SCOPE
-from surveyor.crawler.start import clean_seeds, site_name
+from surveyor.crawler.seed_pages import clean_seeds
+from surveyor.crawler.start import site_name
 from surveyor.crawler.start import start as start_survey
 from surveyor.errors import UsageError
 from surveyor.estimate.sampling.in_links import DEFAULT_LIMIT, InLinkSource, in_link_source, source_name
