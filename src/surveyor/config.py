@@ -131,6 +131,9 @@ class Settings:
         "pages=5000",
     )
     strategy: str = TEXT("Crawl order: a strategy, or module:Class.", "rankmass", ANY, "rankmass")
+    topic: str = TEXT(
+        "Focus on a topic: order by importance times topic probability. A rule as for `sample`.", "", ANY, "word:solar"
+    )
     scope: str = TEXT("Scope: host, domain, prefix or any; derived from the seeds if empty.", "", SCOPE, "host")
     include: tuple[str, ...] = LIST(
         "Glob patterns, or re:REGEX; a URL must match at least one.", (), ANY, "example.org/docs/*"
@@ -249,6 +252,7 @@ NARROW: Mapping[str, Callable[[Any], object]] = {  # settings that could widen a
     "max_fruitless": lambda value: 0 < value <= FIELDS["max_fruitless"].default,
     **{name: lambda value: not value for name in ("allow", "permission", "contact", "budget_file")},
     "budget": NO_FILE.fullmatch,
+    "topic": lambda value: not value,  # it may name a file, or a slow pattern
 }
 SECRETS = frozenset({"headers", "auth", "proxy", "ca_file"})  # not stored in a survey
 VARIABLES = {"SURVEYOR_" + name.upper(): one for name, one in FIELDS.items()}

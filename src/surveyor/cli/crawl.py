@@ -243,7 +243,8 @@ def introduce(
     manifest = folder.manifest
     places = [seed.partition("://")[2].removesuffix("/") for seed in manifest.seeds[:3]]
     hosts = ", ".join(places) + (", …" if len(manifest.seeds) > 3 else "")
-    facts = f"{settings.strategy}, damping {settings.damping:g}, rng {manifest.rng}"
+    order = f"focused on {settings.topic}" if settings.topic else settings.strategy
+    facts = f"{order}, damping {settings.damping:g}, rng {manifest.rng}"
     robots = "robots.txt obeyed, with the exceptions below" if settings.permission else "robots.txt obeyed"
     output.info(f"{hosts if is_new else folder.folder}   {facts}   {robots}, delay {settings.delay:g} s")
     if is_new:
@@ -283,7 +284,7 @@ def report_stop(output: Output, survey: str, finished: Finished) -> int:
 def report_end(output: Output, survey: Survey, finished: Finished) -> int:
     """Report how the crawl ended, with the best pages; return the exit code."""
     from surveyor.report.numbers import both_bounds, counted, duration
-    from surveyor.report.survey_tables import javascript_lines, listed_lines
+    from surveyor.report.survey_tables import javascript_lines, listed_lines, topic_lines
 
     rule, ending = finished.rule, finished.ending
     name = str(survey.folder)
@@ -309,6 +310,7 @@ def report_end(output: Output, survey: Survey, finished: Finished) -> int:
     captured = both_bounds(coverage, survey.sampled)
     output.line(f"{endings.get(ending, 'Stopped')}: {captured}, {pages}, {duration(finished.seconds)}.")
     output.lines(javascript_lines(survey))
+    output.lines(topic_lines(survey))
     output.lines(listed_lines(survey))
     output.line()
     _show_top(output, survey)
@@ -403,4 +405,5 @@ def headline(survey: Survey) -> dict[str, Any]:
         "seeds": list(survey.manifest.seeds),
         "weights": survey.manifest.seed_weights,
         "listed": survey.listed,
+        "topic": survey.topic,
     }

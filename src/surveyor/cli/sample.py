@@ -218,9 +218,9 @@ def command(output: Output, **parameters: Any) -> int:
 
 def check_options(chosen: SampleCommand) -> None:
     """Reject options that cannot work, before any page is fetched."""
+    from surveyor.crawler.topics.rules import Topic
     from surveyor.estimate.sampling.properties import NUMERIC, check_available
     from surveyor.estimate.sampling.sample_goals import SampleGoal
-    from surveyor.estimate.sampling.topics import Topic
 
     if not chosen.where and not chosen.seed_lists:
         raise UsageError("no source to sample was given", hint="name a graph, a survey, or seed URLs")
@@ -403,10 +403,10 @@ def _sample_live(output: Output, chosen: SampleCommand) -> SampleRun | Interrupt
     from surveyor.config import load
     from surveyor.crawler.seed_pages import clean_seeds
     from surveyor.crawler.start import allow_named_hosts
+    from surveyor.crawler.topics.rules import Topic
     from surveyor.estimate.sampling.sample import sample_of
     from surveyor.estimate.sampling.sample_goals import SampleGoal
     from surveyor.estimate.sampling.sample_survey import SampleOptions, open_sample_survey, sample_folder
-    from surveyor.estimate.sampling.topics import Topic
 
     seed = {} if chosen.rng is None else {"rng": chosen.rng}
     loaded, origins = load({**chosen.settings, **seed})

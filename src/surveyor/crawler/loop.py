@@ -23,6 +23,7 @@ from surveyor.crawler.queues import Batch
 from surveyor.crawler.request_gate import PATIENCE, RequestGate
 from surveyor.crawler.sampling_plan import SamplingPlan
 from surveyor.crawler.scout_walks import ScoutPlan, ScoutWalks
+from surveyor.crawler.strategies.focused import Focused
 from surveyor.crawler.strategies.strategy import Reorder, Strategy, begin, name_of
 from surveyor.errors import StrategyError, SurveyorError
 from surveyor.graph.growing import GrowingGraph
@@ -117,10 +118,19 @@ class Crawl:
         elif event.kind == "walks":
             self.walks.launch(event.detail)
             self.frontier.prefer(self.walks.wanted)
+        elif event.kind == "topic":
+            self._judge(event)
         elif event.kind in DISCARDING:
             self.walks.discard()
         if self.scout is not None:
             self.scout.apply_event(event)
+
+    def _judge(self, event: Event) -> None:
+        """Pass on which of the pages just fetched are on topic, if the crawl is focused."""
+        if isinstance(self.strategy, Focused):
+            on, off = event.detail["on"], event.detail["off"]
+            scores = np.repeat([1.0, 0.0], [len(on), len(off)])
+            self.frontier.update(self.massless_last(self.strategy.judge(np.array([*on, *off], np.int32), scores)))
 
     def close(self) -> None:
         """Push the mass that is moving until it is settled."""

@@ -36,6 +36,7 @@ from surveyor.crawler.queues import HostQueues, SingleQueue
 from surveyor.crawler.scout_walks import ScoutWalks
 from surveyor.crawler.strategies import by_name
 from surveyor.crawler.strategies.strategy import Reorder, ReplayStrategy, Strategy, rereads
+from surveyor.crawler.topics.focus import focused
 from surveyor.errors import UsageError
 from surveyor.fetch.responses import Reader
 from surveyor.graph.csr import Graph
@@ -180,7 +181,7 @@ def _trust(folder: SurveyFolder, state: Derived) -> dict[str, Any]:
     return {"seeds": seeds, "weights": [weights[seed] for seed in seeds]}
 
 
-def _strategy(folder: SurveyFolder, _: Urls, *, code: bool) -> Strategy:
+def _strategy(folder: SurveyFolder, urls: Urls, *, code: bool) -> Strategy:
     """Make the strategy named in the manifest, or a neutral one in place of code that the user did not name."""
     manifest = folder.manifest
     named = str(manifest.settings.get("strategy", "rankmass"))
@@ -188,6 +189,8 @@ def _strategy(folder: SurveyFolder, _: Urls, *, code: bool) -> Strategy:
         return ReplayStrategy(**manifest.replay)
     try:
         strategy = by_name(named)
+        if (topic := str(manifest.setting("topic"))) and manifest.authentic:  # else only its order is missing
+            strategy = focused(strategy, topic, urls)
     except UsageError as error:
         if names_code(named):
             raise
@@ -243,7 +246,7 @@ def _parts(state: Derived) -> dict[str, object]:
 def _terms(folder: SurveyFolder) -> str:
     """Return a digest of the inputs of a state other than the journal."""
     manifest = folder.manifest
-    settings = {name: manifest.settings.get(name) for name in ("strategy", "damping", *SCOPE)}
+    settings = {name: manifest.settings.get(name) for name in ("strategy", "damping", "topic", *SCOPE)}
     trust = [list(manifest.seeds), manifest.seed_weights, list(manifest.listed)]
     terms = [surveyor.__version__, trust, manifest.rng, settings, tried_again(folder)[0], opened(folder)]
     return hashlib.blake2b(json.dumps(terms, sort_keys=True, default=list).encode(), digest_size=16).hexdigest()

@@ -35,6 +35,7 @@ from surveyor.crawler.replay import SCOPE, scope_of
 from surveyor.crawler.seed_pages import SeedPages, merged
 from surveyor.crawler.strategies import by_name
 from surveyor.crawler.strategies.strategy import replay_parameters
+from surveyor.crawler.topics.focus import check_topic, focused
 from surveyor.errors import UsageError
 from surveyor.fetch.addresses import host_key, named_entry
 from surveyor.fetch.http import HttpSettings
@@ -45,7 +46,7 @@ from surveyor.store.disk import disk_errors
 from surveyor.store.layout import check_survey, is_survey
 from surveyor.store.manifest import Manifest
 from surveyor.web.scope import Scope
-from surveyor.web.urls import host
+from surveyor.web.urls import Urls, host
 
 if TYPE_CHECKING:
     from surveyor.store.journal import Journal
@@ -269,6 +270,9 @@ def _check(manifest: Manifest, settings: Settings, before: Mapping[str, Any] | N
     """Reject settings that would fail later; return what a replay needs to know of a user-defined strategy."""
     parse_rule(settings.until)
     strategy = by_name(settings.strategy)
+    check_topic(manifest.settings, before)
+    if settings.topic:
+        focused(strategy, settings.topic, Urls(1))
     if not settings.graph:
         check_graphless(manifest, before)
     scope_of(manifest)

@@ -106,6 +106,14 @@ def javascript_lines(survey: Survey) -> list[str]:
     return lines
 
 
+def topic_lines(survey: Survey) -> list[str]:
+    """Return a line about the topic of a focused crawl, if there is one."""
+    if (topic := survey.topic) is None:
+        return []
+    judged = f"{topic['on_topic']:,} of {counted(topic['judged'], 'judged page')} on topic"
+    return [f"{topic['rule']}: {judged}, with at least {percent(topic['at_least'])} of all importance"]
+
+
 def listed_line(survey: Survey) -> str:
     """Return how many listed pages there are, and how many of them were fetched."""
     listed = survey.listed

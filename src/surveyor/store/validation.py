@@ -205,6 +205,7 @@ PAGES_OF: Mapping[str, tuple[str, ...]] = {  # details of events that are pages
     "signals": ("found", "listed"),
     "epoch": ("starts",),
     "scout_sample": ("pages",),
+    "topic": ("on", "off"),
 }
 
 

@@ -369,6 +369,13 @@ class Survey:
 
         return counts(self.manifest, self._derived)
 
+    @property
+    def topic(self) -> dict[str, Any] | None:
+        """Topic of a focused crawl: rule, pages judged and on topic, least importance of those; None without one."""
+        from surveyor.survey.focus import topic_of
+
+        return topic_of(self._folder, self._derived)
+
     def orphans(self, count: int | None = None) -> list[dict[str, Any]]:
         """Return fetched pages that were known in advance and that no links from a seed lead to: url, title."""
         from surveyor.survey.listed_pages import orphans, rows

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from surveyor.store.journal import Journal
 
 EVENT = "community"
-FIXED = ("strategy", "until", "scope", "include", "depth")  # settings that follow from the community
+FIXED = ("strategy", "topic", "until", "scope", "include", "depth")  # settings that follow from the community
 KINDS = {"fetched": 1, "gone": 2, "redirected": 3, "blocked": 4}
 
 
@@ -125,7 +125,14 @@ def open_community_survey(
     options = options or CommunityOptions()
     options.check()
     chosen, known = settings or Settings(), origins or {}
-    fixed = {"scope": "any", "include": (), "depth": None, "strategy": chosen.strategy, "until": chosen.until}
+    fixed = {
+        "scope": "any",
+        "include": (),
+        "depth": None,
+        "strategy": chosen.strategy,
+        "topic": "",
+        "until": chosen.until,
+    }
     chosen, known = derived_survey.fixed_settings(chosen, known, EVENT, fixed)
     with SurveyFolder.open(Path(base), write=False) as other:
         require_graph(other)
