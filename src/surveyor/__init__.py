@@ -26,6 +26,7 @@ _MODULES = {  # module -> its public names
     "crawler.strategies.focused": "Focused",
     "crawler.strategies.opic": "Opic",
     "crawler.strategies.outlinks": "Outlinks",
+    "crawler.strategies.printed": "PrintedRankMass",
     "crawler.strategies.random": "Random",
     "crawler.strategies.rankmass": "RankMass",
     "crawler.strategies.strategy": "Reorder Strategy",
@@ -85,6 +86,7 @@ __all__ = [
     "DomainOptions",
     "Domains",
     "Explanation",
+    "Focused",
     "Graph",
     "GraphError",
     "GrowingGraph",
@@ -100,6 +102,7 @@ __all__ = [
     "Outcome",
     "Outlinks",
     "Pages",
+    "PrintedRankMass",
     "PushOptions",
     "Race",
     "Random",
@@ -182,6 +185,7 @@ if TYPE_CHECKING:
     from surveyor.crawler.strategies.focused import Focused
     from surveyor.crawler.strategies.opic import Opic
     from surveyor.crawler.strategies.outlinks import Outlinks
+    from surveyor.crawler.strategies.printed import PrintedRankMass
     from surveyor.crawler.strategies.random import Random
     from surveyor.crawler.strategies.rankmass import RankMass
     from surveyor.crawler.strategies.strategy import Reorder, Strategy

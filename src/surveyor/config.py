@@ -40,7 +40,7 @@ OTHERS = frozenset({"SURVEYOR_DATA"})  # variables that are not settings: the fo
 SWITCHES = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
 CONTACT = re.compile(r"[!-'*-;=?A-~]+@[!-'*-;=?A-~]+|https?://[!-'*-.0-;=?A-~][!-'*-;=?-~]*")  # visible ASCII only
 CONTACT_LINE = re.compile(r"""^[ \t]*["']?contact["']?[ \t]*=[ \t]*("(?:[^"\\\n]|\\.)*"|'[^'\n]*')""", re.MULTILINE)
-BUILT_IN = "breadth rankmass windowed sweep opic adaptive tracking cho outlinks random complement flow rounds"
+BUILT_IN = "breadth rankmass windowed sweep printed opic adaptive tracking cho outlinks random complement flow rounds"
 STRATEGIES = frozenset(BUILT_IN.split())  # any other name before a colon is a module
 
 Limit = tuple[str, Callable[[Any], object]]  # range of a value (or of each value of a table): text and test

@@ -26,7 +26,19 @@ from surveyor.store.directory import SurveyFolder
 from surveyor.survey.survey import Survey
 from surveyor.web.urls import host, origin
 
-STRATEGIES = ["breadth", "rankmass", "windowed", "sweep", "opic", "adaptive", "tracking", "cho", "outlinks", "random"]
+STRATEGIES = [
+    "breadth",
+    "rankmass",
+    "windowed",
+    "sweep",
+    "printed",
+    "opic",
+    "adaptive",
+    "tracking",
+    "cho",
+    "outlinks",
+    "random",
+]
 SEEDS = ["http://a.example/0", "http://b.example/1"]
 
 

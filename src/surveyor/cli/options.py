@@ -43,6 +43,7 @@ STRATEGIES = (
     "rankmass",
     "windowed",
     "sweep",
+    "printed",
     "opic",
     "adaptive",
     "tracking",

@@ -38,7 +38,7 @@ PUBLISHED_METHODS = ("hard-paper", "neighbourhood-paper", "trial-paper")
 CATEGORIES = ("domain", "host", "tld", "language", "out_degree")
 NUMBERS = ("out_degree", "log_out_degree", "degree", "log_degree", "topic_link_share")
 #: Settings of a crawl that live samples do not have as options, and those that they have.
-EXCLUDED = {*settings.NO_OPTIONS, "until", "strategy", "depth", "damping", "patient", "max_fruitless", "rng"}
+EXCLUDED = {*settings.NO_OPTIONS, "until", "strategy", "topic", "depth", "damping", "patient", "max_fruitless", "rng"}
 CRAWL_SETTINGS = tuple(name for name in FIELDS if name not in EXCLUDED)
 GOAL, LIVE_GOAL = "ess=400", "ess=400,fetches=5000"  # a live sample never fetches without limit
 GRAPH_SUFFIXES = (".graph", ".tsv", ".csv", ".txt", ".gz", ".zst", ".parquet", ".npz", ".mtx", ".graphml", ".gexf")

@@ -23,6 +23,7 @@ NAMES: dict[str, tuple[str, str, str, str]] = {  # name -> module, class, argume
     "rankmass": ("rankmass", "RankMass", "closure", "a number"),
     "windowed": ("windowed", "Windowed", "window", "a number"),
     "sweep": ("windowed", "Sweep", "window", "a number"),
+    "printed": ("printed", "PrintedRankMass", "", ""),
     "opic": ("opic", "Opic", "policy", "a string"),
     "adaptive": ("adaptive", "AdaptiveOpic", "window", "a string"),
     "tracking": ("tracking", "Tracking", "", ""),
