@@ -227,8 +227,8 @@ The project's file may come with a downloaded folder. Settings that widen access
 `surveyor config trust`, which records the real path of the file in `~/.config/surveyor/trusted`:
 `allow`, `permission`, `contact`, `proxy`,
 `ca_file`, `headers`, `auth`, budgets in files, a `topic`, a `strategy` of the form `module:Class`; `delay`,
-`domain_delay` and `backoff` below the default; `max_delay`, `max_wait`, `timeout`, `max_bytes`, `concurrency` and `max_fruitless` above
-it. `surveyor init` trusts the file it writes. All other settings and values need no trust, and `surveyor config show`
+`domain_delay` and `backoff` below the default; `max_delay`, `max_wait`, `timeout`, `max_bytes`, `concurrency` and
+`max_fruitless` above it. `surveyor init` trusts the file it writes. All other settings and values need no trust, and `surveyor config show`
 prints the origin of each value. A resumed survey has its own rules
 ([surveys from elsewhere](surveys.md#from-elsewhere)).
 
