@@ -13,7 +13,8 @@ from crash_recovery import rows
 from fake_web import Sites, Time, crawled, moved, page
 from surveyor.arrays import FloatArray
 from surveyor.crawler.strategies.focused import LEAST, PRIOR, Focused
-from surveyor.errors import UsageError
+from surveyor.errors import SurveyError, UsageError
+from surveyor.store.directory import SurveyFolder
 from surveyor.survey.survey import Survey
 
 HOME = "https://a.example/"
@@ -104,6 +105,15 @@ def test_topics_that_cannot_be_are_refused(tmp_path: Path) -> None:
     survey(tmp_path / "c", topic="prefix:https://a.example/s/", until="pages=9").close()
     with survey(tmp_path / "c", topic="prefix:https://a.example/c/", until="pages=30") as other:
         assert sum("/c/" in url for url in order(other)[9:]) > 15
+
+
+@pytest.mark.parametrize("detail", [{"on": [10**9], "off": []}, {"on": [-1], "off": []}, {"on": ["x"], "off": []}, {}])
+def test_an_event_that_means_nothing_is_damage(tmp_path: Path, detail: dict[str, Any]) -> None:
+    survey(tmp_path / "a", topic="word:solar", until="pages=3").close()
+    with SurveyFolder.open(tmp_path / "a") as folder:
+        folder.note("topic", **detail)
+    with pytest.raises(SurveyError, match="damaged"), sv.open(tmp_path / "a") as found:
+        assert found.coverage
 
 
 def test_a_survey_from_elsewhere_sets_no_topic(tmp_path: Path) -> None:

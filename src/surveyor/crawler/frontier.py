@@ -142,7 +142,8 @@ class Frontier:
         return batch
 
     def _has_mass_in_progress(self) -> bool:
-        asked = [page for page in self._taken if page not in self._queues.held_pages] if self._taken else []
+        held = self._queues.held_pages if self._taken else set[int]()
+        asked = [page for page in self._taken if page not in held]
         residual = self._ledger.residual
         return bool(asked) and bool(residual.size) and bool((residual[asked] > 0).any())
 

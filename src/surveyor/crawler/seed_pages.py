@@ -23,6 +23,7 @@ from surveyor.web.urls import host, normalise
 
 WEIGHT = re.compile(r"(\S+?),?[ \t]+,?[ \t]*(\S+)")  # a URL, and the word after it
 COMMA = re.compile(r"(\S*[^\s,]),([^\s,/]+)")  # without white space: only if each line of a list has this form
+NUMERIC = re.compile(r"[-+]?(\d.*|\.\d.*|nan|inf|infinity)", re.IGNORECASE)
 LARGEST = 1e12  # ratio of two weights: shares stay far above rounding errors
 RANGE = "a number above 0, or 0 for a page that is only known in advance"
 Given = str | Sequence[str] | Mapping[str, float]
@@ -180,6 +181,8 @@ def _split(seed: Any) -> tuple[object, float | None]:
         return seed
     if not isinstance(seed, str):
         return seed, None
+    if (found := WEIGHT.fullmatch(seed.strip())) and not NUMERIC.fullmatch(found[2]):
+        return seed, None  # a URL with a space
     try:
         return split_weight(seed)
     except ValueError as error:

@@ -421,5 +421,6 @@ def _rounds(strategy: Any, setup: RaceSetup, ledger: Ledger, rows: Any, trace: A
             trace.at_least[last], trace.at_most[last] = bounds(ledger.mass)
         pages = strategy.choose(ledger)
     while True:
+        kernels.push_for_goal(ledger.mass, rows, goal.coverage)
         why = kernels.stop_reason(ledger.mass, goal, int(trace.counts[0]))
         goal = yield int(kernels.EMPTY) if why < 0 else why

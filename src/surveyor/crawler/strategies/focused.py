@@ -77,7 +77,10 @@ class Focused(RankMass):
     def judge(self, pages: IdArray, scores: FloatArray) -> Reorder:
         """Note which fetched pages are on topic; return the new priorities of the pages that they link to."""
         changed = [NO_LINKS]
+        self._make_room()
         for page, score in zip(pages.tolist(), scores.tolist(), strict=True):
+            if page >= self._score.size:
+                continue  # a page out of scope, named by a journal from elsewhere
             links, old = self._graph.links_of(page), self._score_of(page)
             is_new = not old >= 0
             changed.append(self._pass_on(links, score if is_new else score - old, float(is_new)))
