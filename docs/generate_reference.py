@@ -221,15 +221,15 @@ argument of `sv.crawl`. `surveyor config show` prints all values and their origi
 sources override earlier ones: defaults, the user's file (`~/.config/surveyor/config.toml`), the project's file,
 variables, options. Unknown names are errors. `headers`, `auth` and `permission` are tables and can only be set in
 files; `headers`, `auth`, `proxy` and `ca_file` are not stored in the survey. `surveyor crawl` without a URL starts
-from `seeds`.
+from `seeds`; a weight may follow each URL (`"https://example.org/ 5"`), except in the variable.
 
 The project's file may come with a downloaded folder. Settings that widen access are used only after
 `surveyor config trust`, which records the real path of the file in `~/.config/surveyor/trusted`:
 `allow`, `permission`, `contact`, `proxy`,
-`ca_file`, `headers`, `auth`, budgets in files, a `strategy` of the form `module:Class`; `delay`, `domain_delay` and
-`backoff` below the default; `max_delay`, `max_wait`, `timeout`, `max_bytes`, `concurrency` and `max_fruitless` above
-it. `surveyor init` trusts the file it writes. All other settings and values need no trust, and `surveyor config show`
-prints the origin of each value. A resumed survey has its own rules
+`ca_file`, `headers`, `auth`, budgets in files, a `topic`, a `strategy` of the form `module:Class`; `delay`,
+`domain_delay` and `backoff` below the default; `max_delay`, `max_wait`, `timeout`, `max_bytes`, `concurrency` and
+`max_fruitless` above it. `surveyor init` trusts the file it writes. All other settings and values need no trust, and
+`surveyor config show` prints the origin of each value. A resumed survey has its own rules
 ([surveys from elsewhere](surveys.md#from-elsewhere)).
 
 | setting | default | example | meaning |

@@ -28,10 +28,10 @@ from typing import Any
 
 import numpy as np
 
-from surveyor.estimate.sampling.page_content import PageContent, SampledPage
+from surveyor.crawler.topics.page_content import PageContent, SampledPage
+from surveyor.crawler.topics.rules import Topic
 from surveyor.estimate.sampling.sample import sample
 from surveyor.estimate.sampling.sample_result import Sample
-from surveyor.estimate.sampling.topics import Topic
 from surveyor.graph.synthetic.generate import PRESETS, TOPICS
 from surveyor.testing.web_plan import WebSettings
 from surveyor.testing.web_server import EmbeddedWeb, Request, running

@@ -26,7 +26,7 @@ from surveyor.arrays import IdArray
 from surveyor.crawler.strategies.breadth import Breadth, levels_needed
 from surveyor.crawler.strategies.rankmass import RankMass
 from surveyor.crawler.strategies.strategy import Strategy
-from surveyor.crawler.strategies.windowed import Windowed
+from surveyor.crawler.strategies.windowed import Sweep, Windowed
 from surveyor.graph.csr import Graph
 from surveyor.graph.formats import read_graph
 from surveyor.graph.synthetic.generate import synthetic_web
@@ -54,7 +54,7 @@ def orders() -> list[tuple[str, Strategy]]:
     windows = (0.2, 0.1, 0.05)
     return [
         ("L-Neighbor", Breadth()),
-        *[(f"Windowed {100 * window:g} %", Windowed(window, sweeps=True)) for window in windows],
+        *[(f"Windowed {100 * window:g} %", Sweep(window)) for window in windows],
         ("RankMass", RankMass(1.0)),
         *[(f"Windowed {100 * window:g} %, closure", Windowed(window)) for window in windows],
         ("RankMass, closure 0.1", RankMass()),

@@ -23,9 +23,9 @@ from experiments.local_domains import articles
 from experiments.sampled_runs import WALKS, run_samples
 from experiments.topic_webs import TopicWeb, article_topics
 from surveyor.arrays import BoolArray, IntArray
+from surveyor.crawler.topics.page_content import PageContent, SampledPage
+from surveyor.crawler.topics.rules import Topic
 from surveyor.errors import MissingExtra
-from surveyor.estimate.sampling.page_content import PageContent, SampledPage
-from surveyor.estimate.sampling.topics import Topic
 from surveyor.kernels.thread_pool import ThreadPool
 
 TOPICS = {

@@ -17,7 +17,7 @@ from surveyor.crawler.loop import Crawl
 from surveyor.crawler.strategies import NAMES, by_name
 from surveyor.crawler.strategies.adaptive import AdaptiveOpic
 from surveyor.crawler.strategies.opic import Opic
-from surveyor.crawler.strategies.windowed import Windowed
+from surveyor.crawler.strategies.windowed import Sweep
 from surveyor.graph.growing import GrowingGraph
 from webs import random_web
 
@@ -62,7 +62,7 @@ OPTIONS = [
 ]  # fmt: skip
 MADE: dict[str, Callable[[], Any]] = {
     **{name: partial(by_name, name) for name in [*NAMES, *OPTIONS]},
-    "windowed that sweeps": partial(Windowed, 0.2, sweeps=True),
+    "sweep": partial(Sweep, 0.2),
     "uniform opic": partial(Opic, teleport="uniform", damping=0.7),
     "uniform adaptive": partial(AdaptiveOpic, "fixed", 3, policy="random", teleport="uniform"),
     "own": Own,

@@ -13,11 +13,11 @@ import numpy as np
 from crash_recovery import Hook, Setting, calm, hook, rough
 from surveyor.config import Settings
 from surveyor.crawler.sources.live import Connection
-from surveyor.estimate.sampling.page_content import SampledPage
+from surveyor.crawler.topics.page_content import SampledPage
+from surveyor.crawler.topics.rules import Topic
 from surveyor.estimate.sampling.sample_goals import WalkLimits
 from surveyor.estimate.sampling.sample_pages import SurveyPages
 from surveyor.estimate.sampling.sample_survey import SampleOptions, open_sample_survey
-from surveyor.estimate.sampling.topics import Topic
 from surveyor.estimate.sampling.walk_methods import DEAD, OFF, ON, PythonWalks, WalkGraph, WalkPlan
 from surveyor.estimate.sampling.walk_scheduler import WalkResult, WalkScheduler
 from surveyor.estimate.sampling.walks import walk_live

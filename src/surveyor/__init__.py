@@ -23,21 +23,23 @@ _MODULES = {  # module -> its public names
     "crawler.strategies.adaptive": "AdaptiveOpic",
     "crawler.strategies.breadth": "Breadth",
     "crawler.strategies.cho": "Cho",
+    "crawler.strategies.focused": "Focused",
     "crawler.strategies.opic": "Opic",
     "crawler.strategies.outlinks": "Outlinks",
+    "crawler.strategies.printed": "PrintedRankMass",
     "crawler.strategies.random": "Random",
     "crawler.strategies.rankmass": "RankMass",
     "crawler.strategies.strategy": "Reorder Strategy",
     "crawler.strategies.tracking": "Tracking",
-    "crawler.strategies.windowed": "Windowed",
+    "crawler.strategies.windowed": "Sweep Windowed",
     "errors": "GraphError InputError MissingExtra NotConverged NothingFetched StrategyError SurveyError SurveyorError "
     "UsageError",
     "estimate.community.community": "community",
     "estimate.community.community_rank": "CommunityRank",
-    "estimate.sampling.page_content": "SampledPage",
+    "crawler.topics.page_content": "SampledPage",
     "estimate.sampling.sample": "sample",
     "estimate.sampling.sample_result": "Sample",
-    "estimate.sampling.topics": "Topic",
+    "crawler.topics.rules": "Topic",
     "estimate.scouting.scout": "Scout scout",
     "graph.condense": "CondensedGraph condense",
     "graph.csr": "Graph",
@@ -84,6 +86,7 @@ __all__ = [
     "DomainOptions",
     "Domains",
     "Explanation",
+    "Focused",
     "Graph",
     "GraphError",
     "GrowingGraph",
@@ -99,6 +102,7 @@ __all__ = [
     "Outcome",
     "Outlinks",
     "Pages",
+    "PrintedRankMass",
     "PushOptions",
     "Race",
     "Random",
@@ -120,6 +124,7 @@ __all__ = [
     "Survey",
     "SurveyError",
     "SurveyorError",
+    "Sweep",
     "SyntheticWeb",
     "Topic",
     "Tracking",
@@ -177,13 +182,17 @@ if TYPE_CHECKING:
     from surveyor.crawler.strategies.adaptive import AdaptiveOpic
     from surveyor.crawler.strategies.breadth import Breadth
     from surveyor.crawler.strategies.cho import Cho
+    from surveyor.crawler.strategies.focused import Focused
     from surveyor.crawler.strategies.opic import Opic
     from surveyor.crawler.strategies.outlinks import Outlinks
+    from surveyor.crawler.strategies.printed import PrintedRankMass
     from surveyor.crawler.strategies.random import Random
     from surveyor.crawler.strategies.rankmass import RankMass
     from surveyor.crawler.strategies.strategy import Reorder, Strategy
     from surveyor.crawler.strategies.tracking import Tracking
-    from surveyor.crawler.strategies.windowed import Windowed
+    from surveyor.crawler.strategies.windowed import Sweep, Windowed
+    from surveyor.crawler.topics.page_content import SampledPage
+    from surveyor.crawler.topics.rules import Topic
     from surveyor.errors import (
         GraphError,
         InputError,
@@ -197,10 +206,8 @@ if TYPE_CHECKING:
     )
     from surveyor.estimate.community.community import community
     from surveyor.estimate.community.community_rank import CommunityRank
-    from surveyor.estimate.sampling.page_content import SampledPage
     from surveyor.estimate.sampling.sample import sample
     from surveyor.estimate.sampling.sample_result import Sample
-    from surveyor.estimate.sampling.topics import Topic
     from surveyor.estimate.scouting.scout import Scout, scout
     from surveyor.graph.condense import CondensedGraph, condense
     from surveyor.graph.csr import Graph

@@ -40,7 +40,7 @@ OTHERS = frozenset({"SURVEYOR_DATA"})  # variables that are not settings: the fo
 SWITCHES = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
 CONTACT = re.compile(r"[!-'*-;=?A-~]+@[!-'*-;=?A-~]+|https?://[!-'*-.0-;=?A-~][!-'*-;=?-~]*")  # visible ASCII only
 CONTACT_LINE = re.compile(r"""^[ \t]*["']?contact["']?[ \t]*=[ \t]*("(?:[^"\\\n]|\\.)*"|'[^'\n]*')""", re.MULTILINE)
-BUILT_IN = "breadth rankmass windowed opic adaptive tracking cho outlinks random complement flow rounds"
+BUILT_IN = "breadth rankmass windowed sweep printed opic adaptive tracking cho outlinks random complement flow rounds"
 STRATEGIES = frozenset(BUILT_IN.split())  # any other name before a colon is a module
 
 Limit = tuple[str, Callable[[Any], object]]  # range of a value (or of each value of a table): text and test
@@ -131,6 +131,9 @@ class Settings:
         "pages=5000",
     )
     strategy: str = TEXT("Crawl order: a strategy, or module:Class.", "rankmass", ANY, "rankmass")
+    topic: str = TEXT(
+        "Focus on a topic: order by importance times topic probability. A rule as for `sample`.", "", ANY, "word:solar"
+    )
     scope: str = TEXT("Scope: host, domain, prefix or any; derived from the seeds if empty.", "", SCOPE, "host")
     include: tuple[str, ...] = LIST(
         "Glob patterns, or re:REGEX; a URL must match at least one.", (), ANY, "example.org/docs/*"
@@ -249,6 +252,7 @@ NARROW: Mapping[str, Callable[[Any], object]] = {  # settings that could widen a
     "max_fruitless": lambda value: 0 < value <= FIELDS["max_fruitless"].default,
     **{name: lambda value: not value for name in ("allow", "permission", "contact", "budget_file")},
     "budget": NO_FILE.fullmatch,
+    "topic": lambda value: not value,  # it may name a file, or a slow pattern
 }
 SECRETS = frozenset({"headers", "auth", "proxy", "ca_file"})  # not stored in a survey
 VARIABLES = {"SURVEYOR_" + name.upper(): one for name, one in FIELDS.items()}

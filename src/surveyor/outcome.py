@@ -159,9 +159,9 @@ class Event(NamedTuple):
 
 # Events that change the state of a crawl, and are applied again by a replay: moving mass is pushed, because no page is
 # left or because that may reach the goal; walks are frozen, started, or invalid since the scope changed or pages were
-# deleted; a scout starts its walks or draws its sample.
+# deleted; a scout starts its walks or draws its sample; pages just fetched are on or off the topic of a focused crawl.
 DISCARDING = ("scope_changed", "host_deleted")  # what walks found is no longer true
-STATE_EVENTS = ("settled", "pushed", "epoch", "walks", "scout", "scout_sample", *DISCARDING)
+STATE_EVENTS = ("settled", "pushed", "epoch", "walks", "scout", "scout_sample", "topic", *DISCARDING)
 
 
 class Retry(NamedTuple):

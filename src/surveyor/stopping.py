@@ -196,6 +196,7 @@ class Progress:
     requests: int = 0  # sent: for pages and robots.txt files, retries and redirects included
     proves: Callable[[float, float], bool] = lambda _share, _confidence: False  # whether walks prove a coverage
     scout: Callable[[], ScoutProgress | None] = lambda: None  # of the last scout
+    listed: Callable[[], int] = lambda: 0  # listed pages that were not requested yet
 
 
 class Rule(ABC):
@@ -230,6 +231,8 @@ class Rule(ABC):
 class Coverage(Rule):
     """Done when the lower bound of coverage reaches this share: the certified bound, or one sampled at a confidence.
 
+    Pages known in advance have no part in the coverage; a crawl that has some requests them before it is done.
+
     >>> str(Coverage(0.9)), str(Coverage(0.9, confidence=0.95))
     ('coverage 90 %', 'coverage 90 %, sampled at 95 %')
     """
@@ -243,10 +246,11 @@ class Coverage(Rule):
             CONFIDENCE.checked("confidence", self.confidence)
 
     def done(self, progress: Progress) -> bool:
-        """Return whether the lower bound of coverage is large enough."""
-        if progress.at_least >= self.share:
-            return True
-        return self.confidence is not None and progress.proves(self.share, self.confidence)
+        """Return whether the lower bound of coverage is large enough, and all listed pages were requested."""
+        proven = progress.at_least >= self.share
+        if not proven and self.confidence is not None:
+            proven = progress.proves(self.share, self.confidence)
+        return proven and not progress.listed()
 
     def unreachable(self, progress: Progress) -> bool:
         """Return whether too much mass is blocked or lost, and nearly all of the rest is captured."""

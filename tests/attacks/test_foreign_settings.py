@@ -40,6 +40,7 @@ WIDE: dict[str, Any] = {
     "delay": 0.0,
     "domain_delay": 0.0,
     "backoff": 0.0,
+    "topic": "url:(a+)+$",
     "max_delay": 1e6,
     "max_wait": 1e6,
     "timeout": 1e6,

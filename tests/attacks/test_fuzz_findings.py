@@ -12,8 +12,8 @@ import pytest
 from attack import attack
 
 import surveyor as sv
+from surveyor.crawler.topics.classifier import Classifier
 from surveyor.errors import InputError, SurveyError, SurveyorError
-from surveyor.estimate.sampling.classifier import Classifier
 from surveyor.outcome import Exchange, Place
 from surveyor.store.warc import Archive
 from surveyor.web.urls import domain, host, normalise

@@ -15,7 +15,7 @@ from console import CommandResult
 from example_site import HOME, survey_of
 from fake_web import page as answer
 from fake_web import rules
-from surveyor.estimate.sampling.topics import Topic
+from surveyor.crawler.topics.rules import Topic
 
 SUN = [
     "solar",

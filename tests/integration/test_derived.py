@@ -16,7 +16,8 @@ from ledger_histories import Crawl, Event, new_crawl
 from surveyor.config import Settings
 from surveyor.crawler.queues import HostQueues, SingleQueue
 from surveyor.crawler.replay import Derived, derive, save, scope_of, to_graph
-from surveyor.crawler.start import clean_seeds, folder_for, start
+from surveyor.crawler.seed_pages import clean_seeds
+from surveyor.crawler.start import folder_for, start
 from surveyor.errors import UsageError
 from surveyor.fetch.http import Fetched, run_sync
 from surveyor.fetch.politeness.hosts import Hosts
@@ -25,7 +26,19 @@ from surveyor.store.directory import SurveyFolder
 from surveyor.survey.survey import Survey
 from surveyor.web.urls import host, origin
 
-STRATEGIES = ["breadth", "rankmass", "windowed", "opic", "adaptive", "tracking", "cho", "outlinks", "random"]
+STRATEGIES = [
+    "breadth",
+    "rankmass",
+    "windowed",
+    "sweep",
+    "printed",
+    "opic",
+    "adaptive",
+    "tracking",
+    "cho",
+    "outlinks",
+    "random",
+]
 SEEDS = ["http://a.example/0", "http://b.example/1"]
 
 

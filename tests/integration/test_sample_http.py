@@ -20,10 +20,10 @@ from console import CommandResult
 from sample_crawls import CALM, ROUGH, Links, by_url, everything, half, halves, plain_walk
 from surveyor.config import Settings
 from surveyor.crawler.sources.live import Connection
+from surveyor.crawler.topics.rules import Topic
 from surveyor.estimate.sampling.sample_goals import WalkLimits
 from surveyor.estimate.sampling.sample_pages import SurveyPages
 from surveyor.estimate.sampling.sample_survey import SampleOptions, open_sample_survey
-from surveyor.estimate.sampling.topics import Topic
 from surveyor.estimate.sampling.walk_scheduler import WalkResult
 from surveyor.estimate.sampling.walks import walk_live
 from surveyor.fetch.http import run_sync

@@ -14,11 +14,11 @@ import pytest
 
 from crash_recovery import Image
 from sample_crawls import CALM, FREE, ROUGH, Links, Sampled, by_url, everything, graph_of, half, plain_walk
+from surveyor.crawler.topics.page_content import SampledPage
+from surveyor.crawler.topics.rules import Topic
 from surveyor.errors import NothingFetched, UsageError
 from surveyor.estimate.sampling import walk_scheduler
-from surveyor.estimate.sampling.page_content import SampledPage
 from surveyor.estimate.sampling.sample_survey import EVENT, SampleRecord
-from surveyor.estimate.sampling.topics import Topic
 from surveyor.estimate.sampling.walk_methods import DEFAULT_METHOD
 from surveyor.estimate.sampling.walk_scheduler import WalkScheduler
 from surveyor.estimate.sampling.walk_trace import WalkTrace

@@ -9,9 +9,9 @@ import pytest
 
 from example_site import HOME, site, survey_of
 from fake_web import page as answer
+from surveyor.crawler.topics.page_content import PageContent
 from surveyor.errors import SurveyError
 from surveyor.estimate.sampling import sample_pages
-from surveyor.estimate.sampling.page_content import PageContent
 from surveyor.estimate.sampling.sample_pages import archived_pages, parse_exchange
 from surveyor.outcome import Exchange, Visit
 from surveyor.store.directory import SurveyFolder

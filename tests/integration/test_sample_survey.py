@@ -9,10 +9,10 @@ import pytest
 
 from fake_web import Sites, Time, crawled, page
 from sample_crawls import CALM, FREE, ROUGH, Links, Sampled, by_url, everything, graph_of, half, halves, plain_walk
+from surveyor.crawler.topics.page_content import SampledPage
+from surveyor.crawler.topics.rules import Topic
 from surveyor.errors import NothingFetched, UsageError
-from surveyor.estimate.sampling.page_content import SampledPage
 from surveyor.estimate.sampling.sample_goals import WalkLimits
-from surveyor.estimate.sampling.topics import Topic
 from surveyor.estimate.sampling.walk_methods import WalkPlan
 from surveyor.estimate.sampling.walks import walk_survey
 from surveyor.outcome import Outcome

@@ -106,7 +106,7 @@ def test_files_of_all_kinds_may_name_any_page(tmp_path: Path, monkeypatch: pytes
     xml.write_bytes(gzip.compress(sitemap("https://c.example/")))
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"https://d.example/\n")))
     found = sv.read_seeds([str(text), str(xml), "-"])
-    assert found == ["example.org/a", "https://b.example/", "https://c.example/", "https://d.example/"]
+    assert list(found) == ["example.org/a", "https://b.example/", "https://c.example/", "https://d.example/"]
     with pytest.raises(InputError, match="No such file"):
         sv.read_seeds(str(tmp_path / "nowhere.txt"))
     page = tmp_path / "page.html"
@@ -161,7 +161,9 @@ def test_a_crawl_from_a_sitemap(
     assert "map.xml.gz: 5 pages" in result.err
     assert log[:2] == ["/robots.txt", "/map.xml.gz"]
     with sv.open(f"127.0.0.1_{root.rpartition(':')[2]}.survey") as survey:
-        assert len(survey.manifest.seeds) == 6
-        assert survey.manifest.settings["scope"] == "host"
+        assert survey.manifest.seeds == (f"{root}/",)
+        assert survey.listed == {"pages": 5, "fetched": 5, "queued": 0}
+        assert len(survey.orphans()) == 5
+        assert survey.top(1)[0]["share"] == 1.0
     other = CommandResult(capsys, "crawl", "--seeds", f"{root}/map.xml.gz", *words, "--out", "b.survey")
     assert other.json()["pages_fetched"] == 6

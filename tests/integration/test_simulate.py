@@ -26,7 +26,7 @@ from surveyor.report.race import importance_table, repeats
 from surveyor.simulation.simulate import finish
 from webs import chain, graphs, random_web
 
-COMPILED = ["breadth", "rankmass", "rankmass:1", "windowed", "windowed:0.5", "random"]
+COMPILED = ["breadth", "rankmass", "rankmass:1", "windowed", "windowed:0.5", "sweep", "random"]
 ALL = [*NAMES, "opic:cycle", "opic:random", "adaptive:fixed", "adaptive:variable", "rankmass:1", "windowed:0.03"]
 WEB = random_web(3_000, 24_000, 3)
 

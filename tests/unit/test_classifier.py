@@ -14,12 +14,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from surveyor.crawler.topics import classifier
+from surveyor.crawler.topics.classifier import Classifier, ConfusionMatrix, Kind, count_terms
+from surveyor.crawler.topics.page_content import PageContent, SampledPage, words
+from surveyor.crawler.topics.proportions import wilson
+from surveyor.crawler.topics.rules import Topic
 from surveyor.errors import InputError, MissingExtra, UsageError
-from surveyor.estimate.sampling import classifier, training
-from surveyor.estimate.sampling.classifier import Classifier, ConfusionMatrix, Kind, count_terms
-from surveyor.estimate.sampling.distributions import wilson
-from surveyor.estimate.sampling.page_content import PageContent, SampledPage, words
-from surveyor.estimate.sampling.topics import Topic
+from surveyor.estimate.sampling import training
 from surveyor.estimate.sampling.training import TrainingSet, train
 
 KINDS: tuple[Kind, ...] = ("linear", "tree")

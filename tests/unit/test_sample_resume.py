@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from sample_crawls import CALM, Links, Sampled, everything, halves
+from surveyor.crawler.topics.page_content import SampledPage
+from surveyor.crawler.topics.rules import Topic
 from surveyor.errors import SurveyError, UsageError
-from surveyor.estimate.sampling.page_content import SampledPage
-from surveyor.estimate.sampling.topics import Topic
 from surveyor.estimate.sampling.walk_methods import DEFAULT_METHOD
 from surveyor.store.directory import SurveyFolder
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from surveyor.crawler.topics.page_content import PageContent, SampledPage, words
+from surveyor.crawler.topics.rules import RULES, Topic
 from surveyor.errors import UsageError
-from surveyor.estimate.sampling.page_content import PageContent, SampledPage, words
-from surveyor.estimate.sampling.topics import RULES, Topic
 from surveyor.graph.names import Names
 
 URLS = [

@@ -67,7 +67,7 @@ def _show_survey(output: Output, survey: str, flags: Mapping[str, object]) -> in
         raise click.UsageError(f"{name} cannot be combined with a survey.", click.get_current_context())
     with Survey(survey) as opened:
         manifest, path = opened.manifest, opened.folder / layout.MANIFEST
-    values = {"seeds": list(manifest.seeds), **manifest.settings, "rng": manifest.rng}
+    values = {"seeds": manifest.written_seeds, **manifest.settings, "rng": manifest.rng}
     agent = user_agent(Settings(contact=str(manifest.settings.get("contact", ""))))
     files = [{"path": str(path), "state": "read"}]
     _show(output, values, manifest.origins, {"survey": survey, "user_agent": agent, "files": files})
@@ -282,12 +282,14 @@ def _example(name: str) -> Any:
 def _filled(values: Mapping[str, Any], template: str) -> dict[str, Any]:
     """Return the settings of a template and the options, validated as for a crawl."""
     from surveyor.config import Settings
-    from surveyor.crawler.start import clean_seeds
+    from surveyor.crawler.seed_pages import SeedPages, written
     from surveyor.stopping import parse_rule
 
     made = {**TEMPLATES[template][1], **{name: list(v) if isinstance(v, tuple) else v for name, v in values.items()}}
     if made.get("seeds"):
-        made["seeds"] = clean_seeds(made["seeds"])
+        pages = SeedPages.of(made["seeds"])
+        weights = {**{url: weight or 1.0 for url, weight in pages.weights.items()}, **dict.fromkeys(pages.listed, 0.0)}
+        made["seeds"] = [written(url, weight) for url, weight in weights.items()]
     parse_rule(Settings(**made).until)
     return {name: made[name] for name in ("seeds", "contact", "scope", "until", "delay") if name in made}
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from surveyor.cli.output import Output
     from surveyor.config import Settings
+    from surveyor.crawler.seed_pages import SeedPages
     from surveyor.crawler.session import Result, Run
     from surveyor.outcome import Outcome
     from surveyor.stopping import Rule
@@ -48,7 +49,7 @@ class Prepared:
     """What a crawl starts from: its folder, seeds, settings with their origins, and waits that hosts asked for."""
 
     path: Path
-    seeds: list[str]
+    seeds: SeedPages
     settings: Settings
     origins: Mapping[str, str]
     waits: Mapping[str, float]
@@ -77,9 +78,14 @@ class Finished:
     "lists",
     multiple=True,
     metavar="PLACE",
-    help="Add seeds from a file or URL: a sitemap, a feed, or text with one URL per line; - is stdin.",
+    help="Add seeds from a file or URL: a sitemap, a feed, or text with one URL per line, and its weight in random "
+    "jumps after it if that is not 1 (0: known in advance, but not trusted); - is stdin.",
 )
-@options.flag("--sitemap", "Add all pages in the sitemaps of the hosts of URL... to the seeds.")
+@options.flag(
+    "--sitemap",
+    "Fetch the pages in the sitemaps of the hosts of URL..., too, after all others; they change neither ranks nor "
+    "coverage.",
+)
 @options.path("--out", "DIR", "Folder of the survey.  [by host, port and path]")
 @options.flag("--fresh", "Create a new survey; an existing one is kept.")
 @options.flag("--add-seeds", "Add URL... to the seeds of an existing survey.")
@@ -126,8 +132,9 @@ def command(output: Output, **given: Any) -> int:
 def prepare(output: Output, asked: CrawlOptions, flags: Mapping[str, Any]) -> Prepared:
     """Load the settings, collect the seeds and choose the folder."""
     from surveyor.config import load
+    from surveyor.crawler.seed_pages import SeedPages
     from surveyor.crawler.seeds import gather_seeds
-    from surveyor.crawler.start import allow_named_hosts, check_default, clean_seeds, folder_for, survey_named
+    from surveyor.crawler.start import allow_named_hosts, check_default, folder_for, survey_named
     from surveyor.fetch.http import run_sync
 
     chosen, origins = load(flags)
@@ -136,31 +143,31 @@ def prepare(output: Output, asked: CrawlOptions, flags: Mapping[str, Any]) -> Pr
         chosen, origins = replace(chosen, seeds=()), {**origins, "seeds": "default"}
     existing = None if lists or asked.sitemap or asked.fresh or chosen.seeds else survey_named(asked.urls, out)
     if existing is not None:
-        seeds, out = [], str(existing)
+        seeds, out = SeedPages(), str(existing)
     else:
-        seeds = clean_seeds(asked.urls) if asked.urls else [] if lists else _configured_seeds(chosen)
+        seeds = SeedPages.of(asked.urls) if asked.urls else SeedPages() if lists else _configured_seeds(chosen)
     chosen = settings.with_contact(output, chosen)
-    chosen, origins = allow_named_hosts(chosen, origins, [*(seeds if asked.urls else ()), *lists])
+    chosen, origins = allow_named_hosts(chosen, origins, [*(seeds.urls if asked.urls else ()), *lists])
     waits: dict[str, float] = {}
     if lists or asked.sitemap:
-        found = run_sync(gather_seeds(lists, chosen, sitemaps_of=seeds if asked.sitemap else (), say=output.info))
-        seeds, waits = clean_seeds([*seeds, *found.urls]), found.waits
-        if not chosen.scope and found.kinds - {"text"}:  # pages in many folders, all of one site
+        found = run_sync(gather_seeds(lists, chosen, sitemaps_of=seeds.urls if asked.sitemap else (), say=output.info))
+        seeds, waits = seeds.with_more(found.urls), found.waits
+        if not chosen.scope and lists and found.kinds - {"text"}:  # pages in many folders, all of one site
             chosen, origins = replace(chosen, scope="host"), {**origins, "scope": "--seeds"}
-    path = folder_for(seeds, out, scope=chosen.scope, fresh=asked.fresh)
+    path = folder_for(seeds.urls, out, scope=chosen.scope, fresh=asked.fresh)
     if out is None and not (lists or asked.sitemap or asked.add_seeds):  # lists change with their sites
-        check_default(path, seeds, chosen, origins)
+        check_default(path, seeds.urls, chosen, origins)
     return Prepared(path, seeds, chosen, origins, waits)
 
 
-def _configured_seeds(chosen: Settings) -> list[str]:
-    from surveyor.crawler.start import clean_seeds
+def _configured_seeds(chosen: Settings) -> SeedPages:
+    from surveyor.crawler.seed_pages import SeedPages
     from surveyor.errors import UsageError
 
     if not chosen.seeds:
         hint = "pass at least one URL, or set seeds in surveyor.toml (`surveyor init` writes one)"
         raise UsageError("there are no seeds", hint=hint)
-    return clean_seeds(chosen.seeds)
+    return SeedPages.of(chosen.seeds)
 
 
 def _report_recovery(output: Output, folder: SurveyFolder) -> None:
@@ -230,15 +237,23 @@ def introduce(
     output: Output, folder: SurveyFolder, settings: Settings, origins: Mapping[str, str], *, is_new: bool
 ) -> None:
     """Print the seeds, the settings and the folder."""
+    from surveyor.crawler.strategies import by_name
+    from surveyor.crawler.strategies.breadth import plan
+
     manifest = folder.manifest
     places = [seed.partition("://")[2].removesuffix("/") for seed in manifest.seeds[:3]]
     hosts = ", ".join(places) + (", …" if len(manifest.seeds) > 3 else "")
-    facts = f"{settings.strategy}, damping {settings.damping:g}, rng {manifest.rng}"
+    order = f"focused on {settings.topic}" if settings.topic else settings.strategy
+    facts = f"{order}, damping {settings.damping:g}, rng {manifest.rng}"
     robots = "robots.txt obeyed, with the exceptions below" if settings.permission else "robots.txt obeyed"
     output.info(f"{hosts if is_new else folder.folder}   {facts}   {robots}, delay {settings.delay:g} s")
     if is_new:
         output.info(f"saving to {folder.folder}     Ctrl-C is safe: run the same command to resume")
     report_settings(output, settings, origins)
+    if line := plan(by_name(settings.strategy), settings.damping):
+        output.info(line)
+    if manifest.listed:
+        output.info(f"{len(manifest.listed):,} pages are known in advance; they are fetched after all others")
 
 
 def remove_empty(survey: Survey, *, is_new: bool) -> Exception:
@@ -269,7 +284,7 @@ def report_stop(output: Output, survey: str, finished: Finished) -> int:
 def report_end(output: Output, survey: Survey, finished: Finished) -> int:
     """Report how the crawl ended, with the best pages; return the exit code."""
     from surveyor.report.numbers import both_bounds, counted, duration
-    from surveyor.report.survey_tables import javascript_lines
+    from surveyor.report.survey_tables import javascript_lines, listed_lines, topic_lines
 
     rule, ending = finished.rule, finished.ending
     name = str(survey.folder)
@@ -295,6 +310,8 @@ def report_end(output: Output, survey: Survey, finished: Finished) -> int:
     captured = both_bounds(coverage, survey.sampled)
     output.line(f"{endings.get(ending, 'Stopped')}: {captured}, {pages}, {duration(finished.seconds)}.")
     output.lines(javascript_lines(survey))
+    output.lines(topic_lines(survey))
+    output.lines(listed_lines(survey))
     output.line()
     _show_top(output, survey)
     failed = not reached
@@ -307,6 +324,10 @@ def report_end(output: Output, survey: Survey, finished: Finished) -> int:
         steps["larger budgets"] = [*_resume_command(name), *larger[-2:]]
     if failed and coverage.blocked > 0:
         steps["retry blocked pages"] = [*_resume_command(name), "--again"]
+    if survey.orphans(1):
+        steps["which are orphans?"] = ["surveyor", "top", name, "--orphans"]
+    if survey.listed["queued"]:
+        steps["fetch the listed pages"] = _resume_command(name)
     steps["more pages"] = ["surveyor", "top", name, "-n", "50"]
     steps["HTML report"] = ["surveyor", "report", name]
     output.next_steps(steps)
@@ -382,4 +403,7 @@ def headline(survey: Survey) -> dict[str, Any]:
         "javascript": {"pages": len(survey.javascript()), "share": survey.javascript_share},
         "rng": survey.manifest.rng,
         "seeds": list(survey.manifest.seeds),
+        "weights": survey.manifest.seed_weights,
+        "listed": survey.listed,
+        "topic": survey.topic,
     }

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 MAX_UNKNOWN = 3  # unknown trusted pages that are named
 ID = re.compile(r"#[0-9]+")
+WEIGHTED = re.compile(r"(.*[^\s,])(?:\s*,\s*|\s+)([^\s,]+)")  # a page, and its weight after white space or a comma
 
 
 def is_survey(path: str) -> bool:
@@ -102,9 +103,40 @@ def find(graph: Graph, text: str) -> int:
 
 
 def trusted_teleport(output: Output, graph: Graph, path: str) -> FloatArray:
-    """Read trusted pages, one per line; return a teleport distribution with equal weights on them."""
+    """Read trusted pages, one per line; return a teleport distribution by their weights, 1 by default."""
     import numpy as np
 
+    from surveyor.errors import InputError
+
+    weights = weighted_pages(output, graph, path)
+    teleport = np.zeros(graph.pages)
+    teleport[list(weights)] = list(weights.values())
+    if not teleport.any():
+        raise InputError(
+            f"no page in {path} has a weight above 0", hint="write a weight such as 1 after a page, or none"
+        )
+    teleport /= teleport.max()
+    return np.asarray(teleport / teleport.sum())
+
+
+def weighted_page(graph: Graph, text: str) -> tuple[int | None, float]:
+    """Return a page and its weight from `PAGE`, `PAGE WEIGHT` or `PAGE,WEIGHT`; a page of that whole name comes first.
+
+    Raise ValueError if what follows a page is no weight.
+    """
+    from surveyor.crawler.seed_pages import as_weight
+
+    if (page := page_of(graph, text)) is not None:
+        return page, 1.0
+    if found := WEIGHTED.fullmatch(text):
+        page = page_of(graph, found[1])
+        if page is not None:
+            return page, as_weight(found[2])
+    return None, 1.0
+
+
+def weighted_pages(output: Output, graph: Graph, path: str) -> dict[int, float]:
+    """Read pages with their weights, one per line; warn of pages that are not in the graph."""
     from surveyor.errors import InputError
 
     try:
@@ -113,9 +145,14 @@ def trusted_teleport(output: Output, graph: Graph, path: str) -> FloatArray:
         raise InputError(f"{path}: {error.strerror}", hint="use a file with one page per line") from error
     stripped = [line.strip(" \t\r") for line in lines]
     names = [name for name in stripped if name and (not name.startswith("#") or ID.fullmatch(name))]
-    pages = [(name, page_of(graph, name)) for name in names]
-    unknown = [name for name, page in pages if page is None]
-    known = sorted({page for _, page in pages if page is not None})
+    try:
+        pages = [(name, *weighted_page(graph, name)) for name in names]
+    except ValueError as error:
+        raise InputError(
+            f"{path}: {error}", hint="write a page, and a number after it if its weight is not 1"
+        ) from None
+    unknown = [name for name, page, _ in pages if page is None]
+    known = {page: weight for _, page, weight in pages if page is not None}
     if not known:
         raise InputError(
             f"none of the {len(names):,} pages in {path} is in this graph" if names else f"{path} names no page",
@@ -124,6 +161,4 @@ def trusted_teleport(output: Output, graph: Graph, path: str) -> FloatArray:
     if unknown:
         listed = ", ".join(unknown[:MAX_UNKNOWN]) + (", …" if len(unknown) > MAX_UNKNOWN else "")
         output.warn(f"{len(unknown):,} of {len(names):,} trusted pages are not in this graph: {listed}")
-    teleport = np.zeros(graph.pages)
-    teleport[known] = 1 / len(known)
-    return teleport
+    return known

@@ -42,6 +42,8 @@ STRATEGIES = (
     "breadth",
     "rankmass",
     "windowed",
+    "sweep",
+    "printed",
     "opic",
     "adaptive",
     "tracking",
@@ -279,7 +281,9 @@ ranking = stacked(
     click.option(
         "--damping", type=float, metavar="D", help="Probability of following a link.  [0.85, or that of the survey]"
     ),
-    path("--trusted", "FILE", "Teleport only to these pages: names, or ids as #3, one per line."),
+    path(
+        "--trusted", "FILE", "Teleport only to these pages: names, or ids as #3, one per line, with weights after them."
+    ),
     choice("--teleport", ("seeds", "uniform"), "Target of random jumps.  [seeds in a survey, uniform in a graph]"),
     flag("--crawled-only", "In a survey, rank only fetched pages."),
     choice("--dangling", DANGLING, "Where the rank of pages without links goes.", default=DANGLING[0]),

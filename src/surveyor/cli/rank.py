@@ -235,6 +235,7 @@ def write_report(output: Output, ranked: RankedGraph, path: str) -> None:
 @options.top(20, "Pages to list.")
 @options.flag("--blocked", "List the blocked pages of a survey instead, with the reasons.")
 @options.flag("--javascript", "List the pages of a survey that need JavaScript instead.")
+@options.flag("--orphans", "List fetched pages of sitemaps that no links from a seed lead to instead.")
 @click.option(
     "--importance",
     metavar="METHOD",
@@ -248,6 +249,7 @@ def list_top(
     top: int,
     blocked: bool,
     javascript: bool,
+    orphans: bool,
     importance: str | None,
     **ranking_options: Any,
 ) -> int:
@@ -260,6 +262,8 @@ def list_top(
         return list_blocked(output, graph, top)
     if javascript:
         return list_javascript(output, graph, top)
+    if orphans:
+        return list_orphans(output, graph, top)
     if importance is not None:
         return list_estimates(output, graph, top, importance)
     ranked = rank_graph(output, graph, RankingOptions(**ranking_options))
@@ -288,6 +292,18 @@ def list_javascript(output: Output, path: str, top: int) -> int:
         rows = survey.javascript(top)
         output.object("top", {"survey": path, "javascript": rows, "share": survey.javascript_share})
         _print_table(output, javascript_table(rows), "No page needs JavaScript.")
+    return 0
+
+
+def list_orphans(output: Output, path: str, top: int) -> int:
+    """Print fetched pages that were known in advance and that no links from a seed lead to."""
+    from surveyor.report.survey_tables import orphans_table
+    from surveyor.survey.survey import Survey
+
+    with Survey(path) as survey:
+        rows = survey.orphans()
+        output.object("top", {"survey": path, "orphans": rows[:top], "listed": survey.listed})
+        _print_table(output, orphans_table(rows[:top]), "No fetched page is an orphan.")
     return 0
 
 

@@ -38,7 +38,7 @@ PUBLISHED_METHODS = ("hard-paper", "neighbourhood-paper", "trial-paper")
 CATEGORIES = ("domain", "host", "tld", "language", "out_degree")
 NUMBERS = ("out_degree", "log_out_degree", "degree", "log_degree", "topic_link_share")
 #: Settings of a crawl that live samples do not have as options, and those that they have.
-EXCLUDED = {*settings.NO_OPTIONS, "until", "strategy", "depth", "damping", "patient", "max_fruitless", "rng"}
+EXCLUDED = {*settings.NO_OPTIONS, "until", "strategy", "topic", "depth", "damping", "patient", "max_fruitless", "rng"}
 CRAWL_SETTINGS = tuple(name for name in FIELDS if name not in EXCLUDED)
 GOAL, LIVE_GOAL = "ess=400", "ess=400,fetches=5000"  # a live sample never fetches without limit
 GRAPH_SUFFIXES = (".graph", ".tsv", ".csv", ".txt", ".gz", ".zst", ".parquet", ".npz", ".mtx", ".graphml", ".gexf")
@@ -218,9 +218,9 @@ def command(output: Output, **parameters: Any) -> int:
 
 def check_options(chosen: SampleCommand) -> None:
     """Reject options that cannot work, before any page is fetched."""
+    from surveyor.crawler.topics.rules import Topic
     from surveyor.estimate.sampling.properties import NUMERIC, check_available
     from surveyor.estimate.sampling.sample_goals import SampleGoal
-    from surveyor.estimate.sampling.topics import Topic
 
     if not chosen.where and not chosen.seed_lists:
         raise UsageError("no source to sample was given", hint="name a graph, a survey, or seed URLs")
@@ -401,11 +401,12 @@ def _sample_live(output: Output, chosen: SampleCommand) -> SampleRun | Interrupt
     from surveyor.cli.sample_display import print_start
     from surveyor.cli.settings import with_contact
     from surveyor.config import load
-    from surveyor.crawler.start import allow_named_hosts, clean_seeds
+    from surveyor.crawler.seed_pages import clean_seeds
+    from surveyor.crawler.start import allow_named_hosts
+    from surveyor.crawler.topics.rules import Topic
     from surveyor.estimate.sampling.sample import sample_of
     from surveyor.estimate.sampling.sample_goals import SampleGoal
     from surveyor.estimate.sampling.sample_survey import SampleOptions, open_sample_survey, sample_folder
-    from surveyor.estimate.sampling.topics import Topic
 
     seed = {} if chosen.rng is None else {"rng": chosen.rng}
     loaded, origins = load({**chosen.settings, **seed})
@@ -439,8 +440,8 @@ def _sample_live(output: Output, chosen: SampleCommand) -> SampleRun | Interrupt
 
 def _seeds(output: Output, chosen: SampleCommand, loaded: Settings) -> list[str]:
     """Return the seed URLs, including those of lists."""
+    from surveyor.crawler.seed_pages import clean_seeds
     from surveyor.crawler.seeds import gather_seeds
-    from surveyor.crawler.start import clean_seeds
     from surveyor.fetch.http import run_sync
 
     urls = list(chosen.where)

@@ -65,8 +65,17 @@ crawl_options = options.stacked(
         help="Stopping rule: coverage=0.9 (certified), coverage=0.9@95% (sampled at 95 % confidence), pages=5000. "
         "Repeat for more: the first one reached stops the crawl.",
     ),
-    options.many("--seed", "PAGE", "Page to start from; repeat for more.  [the ten pages of highest PageRank]"),
-    options.path("--seeds", "FILE", "Pages to start from: names, or ids as #3, one per line."),
+    options.many(
+        "--seed",
+        "PAGE",
+        "Page to start from, with its weight after it if that is not 1; repeat for more.  "
+        "[the ten pages of highest PageRank]",
+    ),
+    options.path(
+        "--seeds",
+        "FILE",
+        "Pages to start from: names, or ids as #3, one per line, with weights after them (0: known in advance).",
+    ),
     click.option("--damping", type=float, default=0.85, metavar="D", help="Probability of following a link."),
     options.whole("--batch", 1, "N", "Pages requested at a time.", default=1),
     options.whole("--rng", 0, "N", "Random seed.  [drawn and printed]"),
@@ -144,14 +153,19 @@ def chosen(names: str) -> list[Strategy]:
     return [by_name(word) for word in words]
 
 
-def starts(output: Output, graph: Graph, names: Sequence[str], path: str | None) -> list[int] | None:
-    """Return the pages to start from; None if none are named."""
-    from surveyor.cli.graph_source import find, trusted_teleport
+def starts(output: Output, graph: Graph, names: Sequence[str], path: str | None) -> dict[int, float] | None:
+    """Return the pages to start from with their weights; None if none are named."""
+    from surveyor.cli.graph_source import find, weighted_page, weighted_pages
+    from surveyor.errors import UsageError
 
-    pages = [find(graph, name) for name in names]
-    if path is not None:
-        pages += trusted_teleport(output, graph, path).nonzero()[0].tolist()
-    return sorted(set(pages)) or None
+    pages = {} if path is None else weighted_pages(output, graph, path)
+    for name in names:
+        try:
+            page, weight = weighted_page(graph, name)
+        except ValueError as error:
+            raise UsageError(f"--seed {name!r}: {error}", hint="for example --seed 'example.org/ 2.5'") from None
+        pages[find(graph, name) if page is None else page] = weight
+    return pages or None
 
 
 def fields_of(path: str, race: Race) -> dict[str, Any]:

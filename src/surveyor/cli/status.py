@@ -79,6 +79,9 @@ def _fields(path: str, survey: Survey, blocked: list[dict[str, Any]]) -> dict[st
         "bytes": survey.bytes,
         "rng": manifest.rng,
         "seeds": list(manifest.seeds),
+        "weights": manifest.seed_weights,
+        "listed": survey.listed,
+        "topic": survey.topic,
         "goal": manifest.setting("until"),
         "settings": dict(manifest.settings),
         "blocked": blocked,
@@ -89,12 +92,15 @@ def _fields(path: str, survey: Survey, blocked: list[dict[str, Any]]) -> dict[st
 
 def _facts(survey: Survey) -> dict[str, str]:
     from surveyor.report.numbers import counted, estimate_bound, size
+    from surveyor.report.survey_tables import listed_line, topic_lines
 
     manifest, own = survey.manifest, survey.own_importance
     estimate = "" if own is None else f"{own.method}, {estimate_bound(own.error, own.reason)}"
     budget = describe_budget(manifest.settings)
     return {
-        "seeds": ", ".join(manifest.seeds[:SEEDS]) + (", …" if len(manifest.seeds) > SEEDS else ""),
+        "seeds": ", ".join(manifest.written_seeds[:SEEDS]) + (", …" if len(manifest.seeds) > SEEDS else ""),
+        **({"topic": topic_lines(survey)[0]} if manifest.setting("topic") else {}),
+        **({"listed": listed_line(survey)} if manifest.listed else {}),
         "goal": str(manifest.setting("until")),
         "strategy": f"{manifest.setting('strategy')}, damping {survey.damping:g}, rng {manifest.rng}",
         **({"importance": estimate} if estimate else {}),

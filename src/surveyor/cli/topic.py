@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from surveyor.cli.output import Output
-    from surveyor.estimate.sampling.classifier import Classifier, ConfusionMatrix
-    from surveyor.estimate.sampling.topics import Topic
+    from surveyor.crawler.topics.classifier import Classifier, ConfusionMatrix
+    from surveyor.crawler.topics.rules import Topic
     from surveyor.estimate.sampling.training import LabelledPage
     from surveyor.report.tables import Table
 
@@ -93,8 +93,8 @@ class PageSource:
 
 def _names_file(text: str) -> bool:
     """Return whether a topic is the name of a model file, not a rule or a phrase; the file may not exist."""
+    from surveyor.crawler.topics.rules import RULES
     from surveyor.errors import UsageError
-    from surveyor.estimate.sampling.topics import RULES
 
     if not text.endswith((".json", ".topic")) or "://" in text or text.partition(":")[0].strip().lower() in RULES:
         return False
@@ -250,9 +250,9 @@ def test(output: Output, **parameters: Any) -> None:
     `surveyor sample --topic`. With --csv, all pages are listed.
     """
     from surveyor.cli.graph_source import is_survey
+    from surveyor.crawler.topics.classifier import ConfusionMatrix
+    from surveyor.crawler.topics.rules import Topic
     from surveyor.errors import UsageError
-    from surveyor.estimate.sampling.classifier import ConfusionMatrix
-    from surveyor.estimate.sampling.topics import Topic
 
     places, name = parameters["pages"], parameters["topic"]
     surveys = [place for place in places if is_survey(place)]

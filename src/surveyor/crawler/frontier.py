@@ -26,6 +26,7 @@ from surveyor.errors import StrategyError, UsageError
 from surveyor.outcome import NO_LINKS, Outcome, was_requested
 
 ANY = np.int64(-1)  # status
+LOWEST = float(np.finfo(np.float64).min)  # the lowest finite priority
 
 
 class DomainLimits(Protocol):
@@ -128,11 +129,23 @@ class Frontier:
             self.update(Reorder(new, np.full(new.size, np.inf)))
 
     def take(self, count: int = 1, least: float = -np.inf) -> Batch:
-        """Lease up to `count` of the best pages that may be requested now, of priority `least` or more."""
+        """Lease up to `count` of the best pages that may be requested now, of priority `least` or more.
+
+        Pages of priority minus infinity are leased only if no other page may be, and if none with mass is in progress,
+        whose outcome may queue better ones.
+        """
         batch = Batch()
-        self._queues.take(batch, count, self._over_budget, least)
+        self._queues.take(batch, count, self._over_budget, max(least, LOWEST))
+        if least < LOWEST and not batch and not self._has_mass_in_progress():
+            self._queues.take(batch, count, self._over_budget, least)
         self._taken.update(dict.fromkeys(batch.pages))
         return batch
+
+    def _has_mass_in_progress(self) -> bool:
+        held = self._queues.held_pages if self._taken else set[int]()
+        asked = [page for page in self._taken if page not in held]
+        residual = self._ledger.residual
+        return bool(asked) and bool(residual.size) and bool((residual[asked] > 0).any())
 
     @property
     def leased(self) -> IdArray:

@@ -31,7 +31,7 @@ from surveyor.crawler.coverage_walks import CoverageWalks
 from surveyor.crawler.frontier import Frontier
 from surveyor.crawler.loop import Crawl, Tally, strategy_errors
 from surveyor.crawler.page_states import PageStates
-from surveyor.crawler.replay import SCOPE, SINGLE_QUEUE, Derived, Queues, scope_of, tried_again
+from surveyor.crawler.replay import SCOPE, SINGLE_QUEUE, Derived, Queues, listed_in_scope, scope_of, tried_again
 from surveyor.crawler.strategies import by_name
 from surveyor.crawler.strategies.adaptive import AdaptiveOpic
 from surveyor.crawler.strategies.opic import Opic
@@ -75,7 +75,7 @@ class GraphlessCrawl(Crawl):
     def begin(self, rng: np.random.Generator) -> None:
         """Let the strategy rank the seeds."""
         Crawl.begin(self, rng)
-        self.touched.append(self.ledger.seeds)
+        self.touched.extend((self.ledger.seeds, self.ledger.listed))
 
     def to_commit(self, outcomes: Sequence[Outcome]) -> tuple[Sequence[Outcome], CashChanges | None]:
         """Move cash over the links of outcomes; return the outcomes without links, and the rows that changed."""
@@ -261,7 +261,7 @@ def _check_rule(until: Rule) -> None:
 def opic_of(folder: SurveyFolder) -> Opic | None:
     """Return the strategy of a survey with its cash, without URLs and queue; None if nothing was stored yet."""
     stored = folder.journal.read_cash()
-    return None if stored is None else _loaded(folder, stored, np.zeros(1, np.int32))[1]
+    return None if stored is None else _loaded(folder, stored, np.zeros(1, np.int32), [1.0])[1]
 
 
 def restore(
@@ -282,14 +282,16 @@ def restore(
     except ValueError as error:
         raise damaged(journal.path, error) from error
     seeds = urls.ids(manifest.seeds)
-    ledger, strategy = _loaded(folder, stored, seeds)
+    ledger, strategy = _loaded(folder, stored, seeds, manifest.seed_weights)
+    if stored is None:
+        ledger.announce(urls.ids(listed_in_scope(manifest)))
     reader = Reader(
         urls, scope_of(manifest), seeds.tolist(), follow_nofollow=bool(manifest.setting("follow_nofollow")), sent=sent
     )
     for page, target in journal.redirects():
         urls.alias(page, target)
     frontier = Frontier(ledger, rereads=rereads(strategy, rule), queues=queues(ledger.capacity, urls))
-    walks = CoverageWalks(PageStates([0], lambda pages: pages, damping=ledger.damping))  # none: they need links
+    walks = CoverageWalks(PageStates([0], None, lambda pages: pages, damping=ledger.damping))  # none: they need links
     crawl = GraphlessCrawl(ledger.graph, ledger, strategy, frontier, walks)
     if stored is None:
         crawl.begin(np.random.default_rng(manifest.rng))
@@ -301,11 +303,14 @@ def restore(
     return Derived(urls, crawl, reader, tally)
 
 
-def _loaded(folder: SurveyFolder, stored: StoredCash | None, seeds: IdArray) -> tuple[PageStates, Opic]:
+def _loaded(
+    folder: SurveyFolder, stored: StoredCash | None, seeds: IdArray, weights: Sequence[float]
+) -> tuple[PageStates, Opic]:
     """Return the statuses and the strategy with the stored cash; without any, as at the start."""
     manifest = folder.manifest
     strategy = strategy_of(manifest)
-    ledger = PageStates(seeds, lambda pages: strategy.final_targets(pages), damping=float(manifest.setting("damping")))
+    damping = float(manifest.setting("damping"))
+    ledger = PageStates(seeds, weights, lambda pages: strategy.final_targets(pages), damping=damping)
     if stored is not None:
         ledger.restore(stored.pages, stored.columns["status"], folder.journal.url_count)
         strategy.begin(ledger, ledger.graph, np.random.default_rng(manifest.rng))

@@ -58,7 +58,7 @@ import numpy as np
 from surveyor.arrays import MAX_PAGES, ByteArray, FloatArray, IdArray, read_only
 from surveyor.errors import UsageError, check_range
 from surveyor.graph.growing import GrowingGraph
-from surveyor.outcome import Kind, Outcome
+from surveyor.outcome import NO_LINKS, Kind, Outcome
 
 KINDS = get_args(Kind)
 DUST = 1e-15  # rounding error: an account below this is empty
@@ -134,6 +134,7 @@ class Ledger:
         self._summary = np.empty(7)
         self._is_reported = True  # whether a strategy has seen the touched pages
         self.mass = new_mass(self._pages, self.seeds, self.teleport, rules, TOUCHED)
+        self.listed: IdArray = NO_LINKS  # pages known in advance that no jump leads to
 
     def observe(self, outcome: Outcome, old_links: IdArray) -> bool:
         """Update the accounts for an outcome; the graph already holds its links, `old_links` are the previous ones.
@@ -164,6 +165,12 @@ class Ledger:
         else:
             self._alias(page, outcome.target)
         return bool(revived or changed)
+
+    def announce(self, pages: IdArray) -> None:
+        """Add the listed pages, except seeds; once, before the first page."""
+        self._make_room(int(pages.max(initial=-1)))
+        self.hear(pages)
+        self.listed = np.setdiff1d(pages, self.seeds).astype(np.int32)
 
     def hear(self, pages: IdArray) -> None:
         """Add unknown pages as waiting, without mass, though no fetched page links to them."""

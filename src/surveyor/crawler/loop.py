@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 import numpy as np
 
+from surveyor.arrays import IdArray
 from surveyor.crawler.coverage_walks import CoverageWalks
 from surveyor.crawler.frontier import Frontier
 from surveyor.crawler.ledger import Ledger
@@ -22,7 +23,8 @@ from surveyor.crawler.queues import Batch
 from surveyor.crawler.request_gate import PATIENCE, RequestGate
 from surveyor.crawler.sampling_plan import SamplingPlan
 from surveyor.crawler.scout_walks import ScoutPlan, ScoutWalks
-from surveyor.crawler.strategies.strategy import Strategy, begin, name_of
+from surveyor.crawler.strategies.focused import Focused
+from surveyor.crawler.strategies.strategy import Reorder, Strategy, begin, name_of
 from surveyor.errors import StrategyError, SurveyorError
 from surveyor.graph.growing import GrowingGraph
 from surveyor.outcome import DISCARDING, Event, FetchResults, Outcome, was_requested
@@ -43,6 +45,7 @@ from surveyor.stopping import (
 if TYPE_CHECKING:
     from surveyor.store.cash import CashChanges
 
+SOME_LISTED = 1_000  # listed pages that are preferred at a time, once the goal is reached
 Ending = Literal["reached", "unreachable", "exhausted", "fruitless"]
 Watch = Callable[[Outcome], None]
 
@@ -98,7 +101,7 @@ class Crawl:
         changed = self.ledger.observe(outcome, old)
         self.frontier.settle(outcome)
         with strategy_errors(self.strategy, f"after page {outcome.page}"):
-            self.frontier.update(self.strategy.observe(outcome, old))
+            self.frontier.update(self.massless_last(self.strategy.observe(outcome, old)))
         self.walks.observe(outcome, changed=changed)
         if self.scout is not None:
             self.scout.observe(outcome, changed=changed)
@@ -115,19 +118,45 @@ class Crawl:
         elif event.kind == "walks":
             self.walks.launch(event.detail)
             self.frontier.prefer(self.walks.wanted)
+        elif event.kind == "topic":
+            self._judge(event)
         elif event.kind in DISCARDING:
             self.walks.discard()
         if self.scout is not None:
             self.scout.apply_event(event)
+
+    def _judge(self, event: Event) -> None:
+        """Pass on which of the pages just fetched are on topic, if the crawl is focused."""
+        if isinstance(self.strategy, Focused):
+            on, off = event.detail["on"], event.detail["off"]
+            scores = np.repeat([1.0, 0.0], [len(on), len(off)])
+            self.frontier.update(self.massless_last(self.strategy.judge(np.array([*on, *off], np.int32), scores)))
 
     def close(self) -> None:
         """Push the mass that is moving until it is settled."""
         self.ledger.close()
 
     def begin(self, rng: np.random.Generator) -> None:
-        """Let the strategy rank the seeds."""
+        """Let the strategy rank the seeds; queue the listed pages after them."""
         with strategy_errors(self.strategy, "at the start"):
-            self.frontier.update(begin(self.strategy, self.ledger, self.graph, rng))
+            self.frontier.update(self.massless_last(begin(self.strategy, self.ledger, self.graph, rng)))
+        if not self.frontier.rereads and self.ledger.residual.size:
+            self.frontier.update(Reorder(self.ledger.listed, np.full(self.ledger.listed.size, -np.inf)))
+
+    def massless_last(self, change: Reorder) -> Reorder:
+        """In a survey with listed pages, put pages without mass behind all others: listed pages, then those they found.
+
+        Ties go to the smaller id, and listed pages have the smallest. A page in turn, whatever its mass, stays first,
+        and a strategy that fetches pages repeatedly takes all pages in its own order.
+        """
+        if not self.ledger.listed.size or self.frontier.rereads or not self.ledger.residual.size:
+            return change
+        pages = np.asarray(change.pages)
+        known = pages[(pages >= 0) & (pages < self.ledger.capacity)]
+        if known.size != pages.size:
+            return change  # an error that the frontier reports
+        massless = (self.ledger.residual[pages] == 0) & np.isfinite(change.priorities)
+        return Reorder(change.pages, np.where(massless, -np.inf, change.priorities))
 
     def can_gain(self, until: Rule) -> bool:
         """Return whether more fetches can help: if no page is queued, revisits do not increase coverage."""
@@ -147,7 +176,15 @@ class Crawl:
             requests=tally.requests,
             proves=self.walks.proves,
             scout=lambda: None if self.scout is None else self.scout.progress(tally.requests),
+            listed=lambda: int(self.queued_lists().size),
         )
+
+    def queued_lists(self) -> IdArray:
+        """Return the listed pages that are queued."""
+        from surveyor.kernels.mass import STATUS, WAITING
+
+        listed = self.ledger.listed
+        return listed[self.ledger.state[listed] & STATUS == WAITING] if listed.size else listed
 
     def push_depth(self, goal: float | None) -> float:
         """Return the threshold of a push that may prove the goal without a fetch; 0 if there is none."""
@@ -201,10 +238,13 @@ async def crawl(
         if tally.is_fruitless:
             return "fruitless"
         tally.checkpoint()
+        only_lists = state.ledger.listed.size > 0 and until.done(replace(progress, listed=lambda: 0))
+        if only_lists:
+            state.frontier.prefer(state.queued_lists()[:SOME_LISTED])
         if (depth := state.push_depth(goal)) > 0:
             record(state, FetchResults(events=[Event("pushed", tally.clock(), {"threshold": depth})]), journal, tally)
             continue
-        if plan is not None and (events := plan.next_events(tally.clock())):
+        if plan is not None and not only_lists and (events := plan.next_events(tally.clock())):
             record(state, FetchResults(events=events), journal, tally)
             continue
         leased, again_at = Batch(), math.inf
@@ -215,7 +255,8 @@ async def crawl(
                 source.start(Batch(room=min(left - busy, batch - busy + source.held)))
             rest = left - source.pending - source.held
             free = min(batch, rest) - (source.in_progress - source.pending - source.held)
-            leased = replace(gate.take(free, busy=source.in_progress > 0), room=None)
+            taken = state.frontier.take(free, math.inf) if only_lists else gate.take(free, busy=source.in_progress > 0)
+            leased = replace(taken, room=None)
             again_at = state.frontier.again_at
         if not (leased or source.in_progress or gate.holds) and (given_up := tally.abandon(again_at)) is not None:
             record(state, given_up, journal, tally)

@@ -44,9 +44,18 @@ class ForgottenLinks(GrowingGraph):
 class PageStates(Ledger):
     """The status of each page, and the seeds."""
 
-    def __init__(self, seeds: Sequence[int] | IdArray, resolve: Resolve, *, damping: float) -> None:
+    def __init__(
+        self,
+        seeds: Sequence[int] | IdArray,
+        weights: Sequence[float] | None,
+        resolve: Resolve,
+        *,
+        damping: float,
+    ) -> None:
         """`resolve` returns the pages at the end of redirects."""
-        super().__init__(ForgottenLinks(), seeds, damping=damping, push=PushOptions(eager=False), pages=1, aliases=True)
+        super().__init__(
+            ForgottenLinks(), seeds, weights, damping=damping, push=PushOptions(eager=False), pages=1, aliases=True
+        )
         from surveyor.kernels.mass import STATUS
 
         self._resolve = resolve

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 from surveyor.config import Settings, from_arguments
 from surveyor.crawler.replay import scope_of
+from surveyor.crawler.seed_pages import clean_seeds
 from surveyor.crawler.sources.live import REAL, Connection, Wait
-from surveyor.crawler.start import allow_named_hosts, clean_seeds, http_settings, politeness_policy
+from surveyor.crawler.start import allow_named_hosts, http_settings, politeness_policy
 from surveyor.fetch.http import MOST_REDIRECTS, REDIRECTS, Fetched, FetchRequest, run_sync
 from surveyor.fetch.parser import Parser
 from surveyor.fetch.politeness.hosts import DAY, Hosts

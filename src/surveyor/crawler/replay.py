@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
+from typing import Any
 
 import numpy as np
 
@@ -35,12 +36,13 @@ from surveyor.crawler.queues import HostQueues, SingleQueue
 from surveyor.crawler.scout_walks import ScoutWalks
 from surveyor.crawler.strategies import by_name
 from surveyor.crawler.strategies.strategy import Reorder, ReplayStrategy, Strategy, rereads
+from surveyor.crawler.topics.focus import focused
 from surveyor.errors import UsageError
 from surveyor.fetch.responses import Reader
 from surveyor.graph.csr import Graph
 from surveyor.graph.growing import GrowingGraph
 from surveyor.graph.names import Names
-from surveyor.outcome import DISCARDING, Event, Outcome
+from surveyor.outcome import DISCARDING, NO_LINKS, Event, Outcome
 from surveyor.stopping import Rule
 from surveyor.store import layout
 from surveyor.store.directory import SurveyFolder
@@ -165,13 +167,21 @@ def save(folder: SurveyFolder, state: Derived) -> bool:
     arrays |= {"waiting": waiting.pages, "priorities": waiting.priorities, "by_host": state.crawl.frontier.by_host()}
     more = {
         "events": len(folder.journal.state_events()),
-        "seeds": state.crawl.ledger.seeds.tolist(),
+        **_trust(folder, state),
         "rereads": state.crawl.frontier.rereads,
     }
     return folder.save_checkpoint(arrays, {"made_under": _terms(folder), "frozen": about, **more})
 
 
-def _strategy(folder: SurveyFolder, _: Urls, *, code: bool) -> Strategy:
+def _trust(folder: SurveyFolder, state: Derived) -> dict[str, Any]:
+    """Return the ids of the seeds, in order, with their weights: the ledger is made from them again."""
+    manifest = folder.manifest
+    weights = dict(zip(state.urls.ids(manifest.seeds).tolist(), manifest.seed_weights, strict=True))
+    seeds = state.crawl.ledger.seeds.tolist()
+    return {"seeds": seeds, "weights": [weights[seed] for seed in seeds]}
+
+
+def _strategy(folder: SurveyFolder, urls: Urls, *, code: bool) -> Strategy:
     """Make the strategy named in the manifest, or a neutral one in place of code that the user did not name."""
     manifest = folder.manifest
     named = str(manifest.settings.get("strategy", "rankmass"))
@@ -179,6 +189,8 @@ def _strategy(folder: SurveyFolder, _: Urls, *, code: bool) -> Strategy:
         return ReplayStrategy(**manifest.replay)
     try:
         strategy = by_name(named)
+        if (topic := str(manifest.setting("topic"))) and manifest.authentic:  # else only its order is missing
+            strategy = focused(strategy, topic, urls)
     except UsageError as error:
         if names_code(named):
             raise
@@ -201,7 +213,8 @@ def _from_checkpoint(
     arrays = dict(kept.arrays)
     try:
         urls, make = Urls(key=folder.journal.hash_key), partial(_strategy, folder, code=code)
-        state = _initial_state(folder, urls, SINGLE_QUEUE, sent, make, kept.about["seeds"], until)
+        trust = kept.about["seeds"], kept.about["weights"]
+        state = _initial_state(folder, urls, SINGLE_QUEUE, sent, make, trust, until=until)
         again = bool(kept.about["rereads"])
         if until is not None and again != state.crawl.frontier.rereads:
             return None
@@ -233,8 +246,9 @@ def _parts(state: Derived) -> dict[str, object]:
 def _terms(folder: SurveyFolder) -> str:
     """Return a digest of the inputs of a state other than the journal."""
     manifest = folder.manifest
-    settings = {name: manifest.settings.get(name) for name in ("strategy", "damping", *SCOPE)}
-    terms = [surveyor.__version__, list(manifest.seeds), manifest.rng, settings, tried_again(folder)[0], opened(folder)]
+    settings = {name: manifest.settings.get(name) for name in ("strategy", "damping", "topic", *SCOPE)}
+    trust = [list(manifest.seeds), manifest.seed_weights, list(manifest.listed)]
+    terms = [surveyor.__version__, trust, manifest.rng, settings, tried_again(folder)[0], opened(folder)]
     return hashlib.blake2b(json.dumps(terms, sort_keys=True, default=list).encode(), digest_size=16).hexdigest()
 
 
@@ -261,22 +275,30 @@ def _initial_state(
     queues: Queues,
     sent: Mapping[str, str] | None,
     make: Make,
-    seeds: Sequence[int] | None = None,
+    trust: tuple[Sequence[int], Sequence[float]] | None = None,
+    *,
     until: Rule | None = None,
 ) -> Derived:
-    """Return the state before the first page; `seeds` are the ids of the seeds, by default those of their URLs."""
+    """Return the state before the first page.
+
+    `trust` has the ids of the seeds and their weights, by default those of their URLs; listed pages then follow.
+    """
     manifest = folder.manifest
     settings, known = manifest.settings, urls.ids(manifest.seeds)
+    listed = urls.ids(listed_in_scope(manifest)) if trust is None else NO_LINKS
+    seeds, weights = (known, manifest.seed_weights) if trust is None else trust
     strategy = make(urls)
     graph = GrowingGraph(len(urls))
     ledger = Ledger(
         graph,
-        known if seeds is None else seeds,
+        seeds,
+        weights,
         damping=settings.get("damping", 0.85),
         push=PushOptions(getattr(strategy, "closure", 0.1), getattr(strategy, "eager", True), EFFORT),
         pages=max(1024, len(urls)),
         aliases=True,
     )
+    ledger.announce(listed)
     again = rereads(strategy, until or str(manifest.setting("until")))
     state = _state(folder, urls, ledger, strategy, queues, sent, again=again)
     state.crawl.begin(np.random.default_rng(manifest.rng))
@@ -296,11 +318,19 @@ def _state(
     """Return a state with an empty queue."""
     manifest, walks, scout = folder.manifest, CoverageWalks(ledger), ScoutWalks(ledger)
     follows = bool(manifest.settings.get("follow_nofollow", False))
-    seeds = urls.ids(manifest.seeds).tolist()
+    seeds = [*urls.ids(manifest.seeds).tolist(), *ledger.listed.tolist()]
     texts = bool(manifest.settings.get("main_text", False))
     reader = Reader(urls, scope_of(manifest), seeds, follow_nofollow=follows, main_text=texts, sent=sent)
     frontier = Frontier(ledger, rereads=again, queues=queues(ledger.capacity, urls))
     return Derived(urls, Crawl(ledger.graph, ledger, strategy, frontier, walks, scout), reader, Tally(exact=True))
+
+
+def listed_in_scope(manifest: Manifest) -> list[str]:
+    """Return the listed pages that are in scope."""
+    if not manifest.listed:
+        return []
+    scope = scope_of(manifest)
+    return [url for url in manifest.listed if scope.admits(url)]
 
 
 def scope_of(manifest: Manifest) -> Scope:

@@ -1,7 +1,10 @@
 """Seed URLs from lists: files, stdin, and lists that sites publish (sitemaps, sitemap indexes, feeds).
 
 Lists on the web are fetched as politely as pages: robots.txt first, one at a time, with the crawl delay of the host.
-A list of a site may contribute only pages of its own registrable domain, as its user trusts that site alone.
+A list of a site may contribute only pages of its own registrable domain, as its user trusts that site alone. The pages
+in the sitemaps of a site are known in advance, but get no weight: a site does not rank its own pages.
+
+A text list may have the weight of a page in a second column, after white space or a comma (`seed_pages.py`).
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from surveyor.config import Settings, from_arguments
 from surveyor.crawler.preview import PoliteClient, Say, polite_client
+from surveyor.crawler.seed_pages import read_lines
 from surveyor.crawler.sources.live import REAL, Connection
 from surveyor.errors import InputError, NothingFetched
 from surveyor.fetch.http import REDIRECTS, run_sync
@@ -29,7 +33,7 @@ if TYPE_CHECKING:
 
 MOST_LISTS = 1_000  # per site, or per index including nested ones
 MOST_HOPS = 5
-ABOUT = "pass a file or URL of a sitemap, a feed, or text with one URL per line; - is stdin"
+ABOUT = "pass a file or URL of a sitemap, a feed, or text with one URL per line, and its weight; - is stdin"
 
 
 class ListLimits(NamedTuple):
@@ -46,7 +50,7 @@ NO_LIMITS = ListLimits()
 class SeedLists:
     """URLs read from lists."""
 
-    urls: dict[str, None] = field(default_factory=dict)
+    urls: dict[str, float | None] = field(default_factory=dict)  # with their weights; None if there is none
     kinds: set[Kind] = field(default_factory=set)
     foreign: int = 0  # pages of other domains in lists on the web
     requests: int = 0  # sent, robots.txt included
@@ -62,15 +66,16 @@ def read_seeds(
     client: Client | None = None,
     say: Say = lambda _: None,
     **settings: Any,
-) -> list[str]:
-    """Return the pages in lists (files or URLs), and in the sitemaps of the hosts of `sitemaps_of`.
+) -> dict[str, float]:
+    """Return the pages in lists (files or URLs) with their weights, as `crawl` takes them.
 
+    The pages in the sitemaps of the hosts of `sitemaps_of` have weight 0: they are known in advance, and not trusted.
     Settings are those of `crawl`: contact, delay, allow, …
     """
     given = [places] if isinstance(places, str) else list(places)
     connection = Connection(client, resolver)
     work = gather_seeds(given, from_arguments(settings), sitemaps_of=sitemaps_of, connection=connection, say=say)
-    return list(run_sync(work).urls)
+    return {url: 1.0 if weight is None else weight for url, weight in run_sync(work).urls.items()}
 
 
 async def gather_seeds(
@@ -88,7 +93,7 @@ async def gather_seeds(
         listing = read_listing(_file(place))
         if listing is None:
             raise InputError(f"{place} names no pages", hint=ABOUT)
-        _take(found, listing, "")
+        _take(found, listing, "", place)
         ahead += listing.lists
     if ahead or sitemaps_of:
         async with polite_client(settings, connection, say) as fetcher:
@@ -116,17 +121,27 @@ def _file(place: str) -> bytes:
         raise InputError(f"{place}: {error.strerror}", hint=ABOUT) from error
 
 
-def _take(found: SeedLists, listing: Listing, place: str) -> None:
-    """Add the pages of a list as written; of a list on the web, normalised and only of its own domain."""
+def _take(found: SeedLists, listing: Listing, place: str, name: str = "", *, trusted: bool = True) -> None:
+    """Add the pages of a list as written; of a list on the web, normalised and only of its own domain.
+
+    Pages of lists that are not trusted have weight 0, unless they were in another list.
+    """
     found.kinds.add(listing.kind)
-    for url in listing.pages:
+    pages: Sequence[tuple[str, float | None]] = [(url, None) for url in listing.pages]
+    if listing.kind == "text" and trusted:
+        try:
+            pages = read_lines(listing.pages)
+        except ValueError as error:
+            hint = "write one URL per line, with a weight after it if needed, and a space in a URL as %20"
+            raise InputError(f"{name or place}, {error}", hint=hint) from None
+    for url, weight in pages:
         clean = normalise(url) if place else url
         if clean is None:
             continue
         if place and domain(host(clean)) != domain(host(place)):
             found.foreign += 1
         else:
-            found.urls[clean] = None
+            found.urls[clean] = weight if trusted else found.urls.get(clean, 0.0)
 
 
 async def sitemaps_of_site(fetcher: PoliteClient, site: str) -> list[str]:
@@ -173,7 +188,7 @@ async def _read(
             say(f"! {url}: {why}; skipped")
             continue
         say(f"{url}: {len(listing.pages) or len(listing.lists):,} {'pages' if listing.pages else 'lists'}")
-        _take(found, listing, home)
+        _take(found, listing, home, url, trusted=not site)
         below = [new for one in listing.lists if (new := normalise(one, url)) and new not in seen]
         domains = {domain(host(url)), domain(host(home))}
         below = [one for one in dict.fromkeys(below) if domain(host(one)) in domains]

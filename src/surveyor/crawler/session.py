@@ -35,6 +35,7 @@ from surveyor.crawler.queues import HostQueues
 from surveyor.crawler.replay import Derived, Make, derive, save, tried_again
 from surveyor.crawler.sources.live import REAL, Connection, FetchOptions, LiveSource, PageLookup
 from surveyor.crawler.start import http_settings, politeness_policy
+from surveyor.crawler.topics.focus import judge_of
 from surveyor.errors import UsageError
 from surveyor.fetch.http import sent_by
 from surveyor.fetch.parser import Parser
@@ -188,8 +189,10 @@ async def _run_leg(
             now.hosts,
             PageLookup(place_of, last_visit, partial(is_readable, state.crawl.ledger)),
             options=FetchOptions(
-                settings.backoff, fetches_canonicals=not settings.budget
-            ),  # only the frontier spends it
+                settings.backoff,
+                fetches_canonicals=not settings.budget,  # only the frontier spends it
+                judge=judge_of(settings.topic),
+            ),
             wait=connection.wait,
             parser=parser,
         )

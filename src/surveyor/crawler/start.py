@@ -32,8 +32,10 @@ from surveyor.config import NARROW, SECRETS, Settings, names_code
 from surveyor.crawler import budgets
 from surveyor.crawler.graphless import check_graphless
 from surveyor.crawler.replay import SCOPE, scope_of
+from surveyor.crawler.seed_pages import SeedPages, merged
 from surveyor.crawler.strategies import by_name
 from surveyor.crawler.strategies.strategy import replay_parameters
+from surveyor.crawler.topics.focus import check_topic, focused
 from surveyor.errors import UsageError
 from surveyor.fetch.addresses import host_key, named_entry
 from surveyor.fetch.http import HttpSettings
@@ -44,44 +46,12 @@ from surveyor.store.disk import disk_errors
 from surveyor.store.layout import check_survey, is_survey
 from surveyor.store.manifest import Manifest
 from surveyor.web.scope import Scope
-from surveyor.web.urls import host, normalise
+from surveyor.web.urls import Urls, host
 
 if TYPE_CHECKING:
     from surveyor.store.journal import Journal
 
 SEED = "seed"  # the origin of an `allow` that follows from a seed URL
-
-
-def clean_seeds(seeds: Sequence[str] | str) -> list[str]:
-    """Normalise seed URLs and remove duplicates; the default scheme is https.
-
-    >>> clean_seeds(["Example.org", "https://example.org/#top"])
-    ['https://example.org/']
-    """
-    given = [seeds] if isinstance(seeds, str) else list(seeds)
-    clean: dict[str, None] = {}
-    for seed in given:
-        text = _seed_text(seed)
-        url = normalise(text if "://" in text else f"https://{text}")
-        if url is None or not host(url):
-            raise UsageError(f"{seed!r} is not an http or https URL", hint="write it as https://example.org/")
-        clean[url] = None
-    if not clean:
-        raise UsageError("there are no seeds", hint="pass at least one page to start from")
-    return list(clean)
-
-
-def _seed_text(seed: object) -> str:
-    """Return a seed as text; reject a single word, which is more likely a mistake than a host."""
-    if not isinstance(seed, str):
-        raise UsageError(f"a seed must be a URL, got {seed!r:.200}", hint="write it as https://example.org/")
-    text = seed.strip()
-    if re.fullmatch(r"[\w-]+", text) and text.lower() != "localhost":
-        raise UsageError(
-            f"{seed!r} is not an http or https URL",
-            hint=f"write it as https://example.org/, or a host as https://{text}/",
-        )
-    return text
 
 
 def survey_named(seeds: Sequence[str | Path] | str | Path, out: Path | str | None) -> Path | None:
@@ -115,7 +85,7 @@ def recover_journal(path: Path) -> None:
 
 def start(
     path: Path,
-    seeds: Sequence[str],
+    seeds: Sequence[str] | SeedPages,
     settings: Settings,
     origins: Mapping[str, str],
     *,
@@ -126,15 +96,17 @@ def start(
     """Open a survey to resume it, or create it; return it with the effective settings.
 
     With `again`, blocked pages are retried. Seeds that an existing survey does not have are an error unless
-    `add_seeds`. `fill` writes the first entries of the journal of a new survey.
+    `add_seeds`; listed pages and other weights of its seeds replace the stored ones. `fill` writes the first entries of
+    the journal of a new survey.
     """
+    pages = seeds if isinstance(seeds, SeedPages) else SeedPages(dict.fromkeys(seeds))
     if is_survey(path):
-        folder, settings = _resume(path, seeds, settings, origins, add_seeds=add_seeds)
+        folder, settings = _resume(path, pages, settings, origins, add_seeds=add_seeds)
         if again:
             folder.note("retry_blocked")
         return folder, settings
     manifest = Manifest(
-        seeds=tuple(seeds),
+        **_stored(pages),
         rng=secrets.randbelow(1 << 31) if settings.rng is None else settings.rng,
         settings=_kept(settings),
         origins={name: origins.get(name, "default") for name in KEPT},
@@ -143,14 +115,20 @@ def start(
     return SurveyFolder.create(path, manifest, keep=settings.archive, fill=fill), settings
 
 
+def _stored(pages: SeedPages) -> dict[str, Any]:
+    """Return seeds, weights and listed pages as the manifest has them."""
+    weights = {url: weight for url, weight in pages.weights.items() if weight not in (None, 1)}
+    return {"seeds": tuple(pages.weights), "weights": weights, "listed": pages.listed}
+
+
 def _resume(
-    path: Path, seeds: Sequence[str], settings: Settings, origins: Mapping[str, str], *, add_seeds: bool
+    path: Path, seeds: SeedPages, settings: Settings, origins: Mapping[str, str], *, add_seeds: bool
 ) -> tuple[SurveyFolder, Settings]:
     folder = SurveyFolder.open(path)
     try:
         before = folder.manifest
         if not add_seeds:
-            _check_seeds(path, seeds, before.seeds, settings, origins)
+            _check_seeds(path, seeds.urls, before.seeds, settings, origins)
         given = {name for name in KEPT if origins.get(name, "default") != "default"}
         check_code(path, before, given)
         by_seed = origins.get("allow") == SEED
@@ -160,7 +138,11 @@ def _resume(
         settings = replace(settings, **stored)
         if ignored:
             folder.notices.append(notice(path, ignored))
-        _check_graph(path, before, seeds, settings)
+        stored_pages = SeedPages(dict(zip(before.seeds, before.seed_weights, strict=True)), before.listed)
+        pages, still = merged(stored_pages, seeds)
+        if still:
+            folder.notices.append(f"{still[0]} and all other listed pages that are seeds of {path} remain seeds")
+        pages = _check_graph(folder, pages, settings)
         if settings.rng is not None and settings.rng != before.rng:
             raise UsageError(
                 f"{path} was created with --rng {before.rng}",
@@ -168,7 +150,7 @@ def _resume(
             )
         now = replace(
             before,
-            seeds=tuple(dict.fromkeys([*before.seeds, *seeds])),
+            **_stored(pages),
             settings=_kept(settings),
             origins={**before.origins, **before.foreign_origins(stored), **{name: origins[name] for name in given}},
         )
@@ -179,8 +161,12 @@ def _resume(
     return folder, settings
 
 
-def _check_graph(path: Path, before: Manifest, seeds: Sequence[str], settings: Settings) -> None:
-    """Reject resuming a survey with links without them and vice versa, and new seeds in one without links."""
+def _check_graph(folder: SurveyFolder, pages: SeedPages, settings: Settings) -> SeedPages:
+    """Reject resuming a survey with links without them and vice versa, and other seeds in one without links.
+
+    Return the pages to start from: without links, listed pages that are new are left out, with a notice.
+    """
+    path, before = folder.folder, folder.manifest
     had = bool(before.setting("graph"))
     if had != settings.graph:
         raise UsageError(
@@ -188,11 +174,18 @@ def _check_graph(path: Path, before: Manifest, seeds: Sequence[str], settings: S
             f"{'without' if had else 'with'} one",
             hint=f"leave out --{'no-' * had}graph to resume it, or begin another survey with --fresh",
         )
-    if not had and set(seeds) - set(before.seeds):
+    if not had and [weight or 1.0 for weight in pages.weights.values()] != before.seed_weights:
         raise UsageError(
-            f"seeds cannot be added to {path}: it stores no link graph, and its cash depends on the seeds",
+            f"seeds cannot be added to {path} or weighted again: it stores no link graph, and its cash depends on them",
             hint="begin another survey with --fresh",
         )
+    if not had and len(pages.listed) > len(before.listed):
+        more = len(pages.listed) - len(before.listed)
+        folder.notices.append(
+            f"{more:,} new listed pages are left out: {path} stores no link graph, so pages are fixed"
+        )
+        return replace(pages, listed=before.listed)
+    return pages
 
 
 def check_default(path: Path, seeds: Sequence[str], settings: Settings, origins: Mapping[str, str]) -> None:
@@ -244,12 +237,22 @@ def _command(seeds: Sequence[str], out: Path, settings: Settings, origins: Mappi
 def _change(folder: SurveyFolder, now: Manifest) -> None:
     """Record the changes of the manifest."""
     before = folder.manifest
-    rescoped = now.seeds != before.seeds or any(_plain(now, name) != _plain(before, name) for name in SCOPE)
+    trusts = (now.seeds, dict(now.weights)) != (before.seeds, dict(before.weights))  # walks jump to other pages
+    rescoped = trusts or any(_plain(now, name) != _plain(before, name) for name in SCOPE)
     if rescoped:
         folder.note("scope_changed")  # first: if the change is lost, links are only evaluated again needlessly
-    changed = (now.seeds, now.settings, now.replay) != (before.seeds, before.settings, before.replay)
+    listed = now.listed if now.listed != before.listed else None
+    changed = trusts or listed is not None or (now.settings, now.replay) != (before.settings, before.replay)
     if changed or not before.authentic:  # signs it: its settings are now from this user, or widen no access
-        folder.change(seeds=now.seeds, settings=now.settings, origins=now.origins, replay=now.replay)
+        weights = now.weights if trusts else None
+        folder.change(
+            seeds=now.seeds,
+            weights=weights,
+            listed=listed,
+            settings=now.settings,
+            origins=now.origins,
+            replay=now.replay,
+        )
 
 
 def _plain(manifest: Manifest, name: str) -> Any:
@@ -267,6 +270,9 @@ def _check(manifest: Manifest, settings: Settings, before: Mapping[str, Any] | N
     """Reject settings that would fail later; return what a replay needs to know of a user-defined strategy."""
     parse_rule(settings.until)
     strategy = by_name(settings.strategy)
+    check_topic(manifest.settings, before)
+    if settings.topic:
+        focused(strategy, settings.topic, Urls(1))
     if not settings.graph:
         check_graphless(manifest, before)
     scope_of(manifest)

@@ -55,6 +55,11 @@ class Parser:
         answer = await self._ask({"task": "text", "url": url, "headers": dict(headers)}, body)
         return answer if isinstance(answer, Failure) else bytes.fromhex(answer)
 
+    async def content(self, url: str, headers: Mapping[str, str], body: bytes) -> Page | None:
+        """Return a page with its title, language and visible text only; None if that fails."""
+        answer = await self._ask({"task": "content", "url": url, "headers": dict(headers)}, body)
+        return None if isinstance(answer, Failure) else Page(**answer)
+
     async def listing(self, url: str, body: bytes) -> Listing | Failure | None:
         """Parse a list of pages, like `sitemaps.read_listing`."""
         answer = await self._ask({"task": "listing", "url": url}, body)

@@ -52,6 +52,9 @@ def _answer(request: dict[str, Any], body: bytes, addresses: Addresses) -> objec
         return None if listing is None else asdict(listing)
     if request["task"] == "text":
         return text_hash(body, request["url"], request["headers"]).hex()
+    if request["task"] == "content":
+        page = read_page(body, request["url"], headers=request["headers"], addresses=addresses)
+        return {"title": page.title, "language": page.language, "text": page.text}
     return packed(read_page(body, request["url"], headers=request["headers"], text=False, addresses=addresses))
 
 

@@ -73,6 +73,7 @@ class PageResponse:
     leased: bool = True  # by the frontier; else fetched as the canonical URL of another page
     ignores_canonical: bool = False  # its canonical page cannot be read, so it is not an alias
     text_hash: bytes = b""  # of the main text, if it was extracted; see `Reader.needs_text`
+    content: Page | None = None  # if it was extracted to decide the topic of the page
     _digest: bytes = b""
 
     @property

@@ -126,7 +126,7 @@ def stop_reason(mass: Mass, goal: Goal, fetches: int) -> int:
 
 
 @kernel_without_refcounts
-def _push_for_goal(mass: Mass, rows: Rows, coverage: float) -> None:
+def push_for_goal(mass: Mass, rows: Rows, coverage: float) -> None:
     """Push moving mass as long as that may reach the goal."""
     threshold = goal_threshold(mass, coverage)
     while threshold > 0.0:
@@ -141,7 +141,7 @@ def crawl(
     """Fetch pages in order until the goal is reached or unreachable, or the queue is empty; return the reason."""
     batch = trace.batch
     while True:
-        _push_for_goal(mass, rows, goal.coverage)
+        push_for_goal(mass, rows, goal.coverage)
         why = stop_reason(mass, goal, trace.counts[0])
         if why >= 0:
             return why
@@ -169,7 +169,7 @@ def crawl_pages(
     """Fetch the given pages in order; return the number processed, and the stop reason (-1: all processed)."""
     for entry in range(pages.shape[0]):
         if entry % goal.batch == 0:
-            _push_for_goal(mass, rows, goal.coverage)
+            push_for_goal(mass, rows, goal.coverage)
             why = stop_reason(mass, goal, trace.counts[0])
             if why >= 0:
                 return entry, why

@@ -333,7 +333,7 @@ def _requests(survey: Survey, summary: CrawlSummary) -> list[str]:
 def _method(report: SurveyReport) -> list[str]:
     survey = report.survey
     manifest = survey.manifest
-    seeds = ", ".join(manifest.seeds[:SEEDS]) + (", …" if len(manifest.seeds) > SEEDS else "")
+    seeds = ", ".join(manifest.written_seeds[:SEEDS]) + (", …" if len(manifest.seeds) > SEEDS else "")
     facts = {
         "measure": "PageRank: the share of time that a random surfer spends on each page",
         "jumps": "to the seeds",

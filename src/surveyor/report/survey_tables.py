@@ -106,6 +106,35 @@ def javascript_lines(survey: Survey) -> list[str]:
     return lines
 
 
+def topic_lines(survey: Survey) -> list[str]:
+    """Return a line about the topic of a focused crawl, if there is one."""
+    if (topic := survey.topic) is None:
+        return []
+    judged = f"{topic['on_topic']:,} of {counted(topic['judged'], 'judged page')} on topic"
+    return [f"{topic['rule']}: {judged}, with at least {percent(topic['at_least'])} of all importance"]
+
+
+def listed_line(survey: Survey) -> str:
+    """Return how many listed pages there are, and how many of them were fetched."""
+    listed = survey.listed
+    known = counted(listed["pages"], "page")
+    return f"{known} known in advance, {listed['fetched']:,} fetched, {listed['queued']:,} queued"
+
+
+def listed_lines(survey: Survey) -> list[str]:
+    """Return a line about the listed pages of a survey, if it has any."""
+    if not survey.listed["pages"]:
+        return []
+    found = len(survey.orphans())
+    verb = "is an orphan" if found == 1 else "are orphans"
+    return [f"{listed_line(survey)}; {found:,} {verb}: no links from a seed lead there"]
+
+
+def orphans_table(rows: Sequence[Mapping[str, Any]]) -> Table:
+    """Format pages that no link from a seed leads to."""
+    return table_of(rows, {"url": str, "title": str}, left=2)
+
+
 def scope_table(rows: Sequence[Mapping[str, Any]]) -> Table:
     """Format the links by scope."""
     return table_of(rows, {"mass": percent, "links": count, "where": str})
@@ -184,7 +213,7 @@ def format_setting(value: object) -> str:
 
 def command_of(manifest: Manifest) -> str:
     """Return a command that creates such a survey: its seeds and all settings that are not defaults."""
-    words = ["surveyor", "crawl", *manifest.seeds]
+    words = ["surveyor", "crawl", *manifest.written_seeds]
     for name, value in manifest.settings.items():
         if manifest.origins.get(name, "default") == "default" or name not in FIELDS:
             continue

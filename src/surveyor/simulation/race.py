@@ -159,6 +159,7 @@ class Race:
     changing: bool = False  # whether the web changed
     confidence: float | None = None  # of the goal, if it is sampled
     seed_names: tuple[str, ...] = ()  # names of the first seeds, if pages have names
+    weights: FloatArray | None = None  # of the seeds, in random jumps; None: equal
 
     def __post_init__(self) -> None:
         _freeze(self)
@@ -184,6 +185,7 @@ class Race:
             "pages": self.pages,
             "links": self.links,
             "seeds": self.seeds.tolist(),
+            "weights": None if self.weights is None else self.weights.tolist(),
             "seed_names": list(self.seed_names),
             "damping": self.damping,
             "rng": self.rng,

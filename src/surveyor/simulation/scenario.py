@@ -6,7 +6,7 @@ that graph with jumps to the seeds, with its own proven error.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +21,7 @@ from surveyor.errors import InputError, StrategyError, UsageError
 from surveyor.graph.csr import Graph
 from surveyor.graph.growing import GrowingGraph
 from surveyor.graph.names import Names
+from surveyor.outcome import NO_LINKS
 from surveyor.rank.comparison import kendall, l1
 from surveyor.rank.pagerank import Ranking, SolverOptions, pagerank
 from surveyor.simulation.race import Sample
@@ -31,7 +32,7 @@ TOLERANCE = 1e-7  # L1 error of true importance
 BEST = 1000  # pages of highest true importance whose order is compared
 FIRST_SAMPLE = 10  # fetches before the first comparison
 FETCHABLE, GONE, BLOCKED = range(3)  # status of a simulated page, as numbered in the kernels
-Seeds = int | str | Sequence[int | str] | IdArray | BoolArray
+Seeds = int | str | Sequence[int | str] | Mapping[int, float] | Mapping[str, float] | IdArray | BoolArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -75,6 +76,8 @@ class Scenario:
     outcomes: ByteArray  # of each page: FETCHABLE, GONE or BLOCKED
     budgets: Budgets | None = None
     notes: tuple[str, ...] = ()
+    weights: FloatArray | None = None  # of the seeds, in random jumps; None: equal
+    listed: IdArray = field(default_factory=lambda: NO_LINKS)  # pages known in advance that no jump leads to
 
     def truth(self, graph: Graph | None = None, progress: ProgressCallback = silent) -> Ranking:
         """Return the true importance of each page, of this web or of a changed version of it."""
@@ -83,7 +86,8 @@ class Scenario:
         gone[: self.outcomes.size] = self.outcomes == GONE  # pages added since are fetchable
         graph = _without_links(graph, gone)
         trusted = np.zeros(graph.pages)
-        trusted[self.seeds] = 1 / self.seeds.size
+        trusted[self.seeds] = 1.0 if self.weights is None else self.weights
+        trusted /= trusted.sum()
         return pagerank(graph, self.damping, TOLERANCE, trusted, options=SolverOptions(progress=progress))
 
 
@@ -93,7 +97,14 @@ def set_up(graph: Graph, seeds: Seeds | None, options: SimulationOptions, rng: n
     if graph.pages == 0:
         raise InputError("the graph has no pages", hint="check the input of `graph build`")
     notes = []
-    if seeds is None:
+    weights, listed = None, NO_LINKS
+    if isinstance(seeds, Mapping):
+        trusted, weights, listed = _weighted(graph, seeds)
+        if np.ptp(weights):
+            notes.append(f"weights of the seeds: {weights.min():g} to {weights.max():g}")
+        if listed.size:
+            notes.append(f"known in advance: {listed.size:,} pages, fetched after all others")
+    elif seeds is None:
         trusted = pagerank(graph, tolerance=1e-4).top(SEEDS).astype(np.int32)
         notes.append(f"seeds: the {trusted.size} pages of highest PageRank")
     else:
@@ -113,7 +124,7 @@ def set_up(graph: Graph, seeds: Seeds | None, options: SimulationOptions, rng: n
         pages, site = budgets.limits, "host" if options.domains is None else "domain"
         limits = f"{pages.min():,}" if pages.min() == pages.max() else f"{pages.min():,} to {pages.max():,}"
         notes.append(f"budget: {limits} pages for each of {pages.size:,} {site}s")
-    return Scenario(graph, trusted, options.damping, outcomes, budgets, tuple(notes))
+    return Scenario(graph, trusted, options.damping, outcomes, budgets, tuple(notes), weights, listed)
 
 
 def _seeds(graph: Graph, seeds: Sequence[int | str] | IdArray | BoolArray) -> IdArray:
@@ -122,6 +133,23 @@ def _seeds(graph: Graph, seeds: Sequence[int | str] | IdArray | BoolArray) -> Id
     if isinstance(seeds, np.ndarray) and seeds.dtype == np.bool_:
         seeds = np.flatnonzero(_mask(graph, np.asarray(seeds, np.bool_), "seeds")).astype(np.int32)
     return np.unique([_page(graph, seed) for seed in seeds]).astype(np.int32)
+
+
+def _weighted(graph: Graph, seeds: Mapping[Any, float]) -> tuple[IdArray, FloatArray, IdArray]:
+    """Return the seeds with a weight above 0, their weights, and the pages of weight 0."""
+    pages = {_page(graph, seed): weight for seed, weight in seeds.items()}
+    for seed, weight in seeds.items():
+        if isinstance(weight, bool) or not isinstance(weight, int | float | np.number) or not 0 <= weight < np.inf:
+            raise UsageError(
+                f"the weight of a seed must be a number above 0, or 0 for a page known in advance, got {weight!r} "
+                f"for {seed!r}",
+                hint="for example 2.5",
+            )
+    ids = np.array(sorted(pages), np.int32)
+    weights = np.array([pages[page] for page in ids.tolist()], np.float64)
+    if not weights.any():
+        raise UsageError("seeds must have a weight above 0", hint="pass at least one page to start from")
+    return ids[weights > 0], weights[weights > 0], ids[weights == 0]
 
 
 def hosts(names: Names) -> tuple[IntArray, list[str]]:
@@ -254,13 +282,16 @@ class RaceSetup:
                 f"strategy {name_of(strategy)}: closure must be a number above 0 and eager a bool, "
                 f"got {closure!r} and {eager!r}"
             )
-        return Ledger(
+        ledger = Ledger(
             graph,
             self.scenario.seeds,
+            self.scenario.weights,
             damping=self.scenario.damping,
             push=PushOptions(closure, eager),
             pages=self.scenario.graph.pages,
         )
+        ledger.announce(self.scenario.listed)
+        return ledger
 
     def generator(self) -> np.random.Generator:
         """Return a random generator with the same seed for every strategy."""

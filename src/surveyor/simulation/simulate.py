@@ -27,12 +27,12 @@ from surveyor.crawler.ledger import Ledger
 from surveyor.crawler.loop import Crawl, Ending, Source, Tally, crawl, strategy_errors
 from surveyor.crawler.sources.graph import STEPS, ChangingSource, ChangingWeb, GraphSource
 from surveyor.crawler.strategies import by_name, check
-from surveyor.crawler.strategies.breadth import Breadth
+from surveyor.crawler.strategies.breadth import Breadth, plan
 from surveyor.crawler.strategies.opic import Opic
 from surveyor.crawler.strategies.random import Random
 from surveyor.crawler.strategies.rankmass import RankMass
 from surveyor.crawler.strategies.strategy import Strategy, name_of, rereads
-from surveyor.crawler.strategies.windowed import Windowed
+from surveyor.crawler.strategies.windowed import Sweep, Windowed
 from surveyor.errors import StrategyError, UsageError
 from surveyor.graph.csr import Graph
 from surveyor.graph.growing import GrowingGraph
@@ -67,7 +67,13 @@ Result = TypeVar("Result")
 GOAL = Coverage(0.9)
 STRATEGIES = ("breadth", "rankmass", "windowed", "opic")
 DEFAULTS = SimulationOptions()
-ORDERS = {Breadth: "depth", Random: "random", RankMass: "mass", Windowed: "rounds"}  # not their subclasses
+ORDERS = {
+    Breadth: "depth",
+    Random: "random",
+    RankMass: "mass",
+    Windowed: "rounds",
+    Sweep: "rounds",
+}  # not their subclasses
 CHUNK = 200_000  # fetches between progress reports
 ENDINGS: tuple[Ending, ...] = ("reached", "exhausted", "unreachable")
 
@@ -87,7 +93,8 @@ def simulate(
     Parameters
     ----------
     strategies : names, or objects (a new one per race, as a strategy keeps its state).
-    seeds : trusted pages, by id or name; by default the ten of highest PageRank.
+    seeds : trusted pages, by id or name, or a mapping from them to weights (0: a page that is known in advance, but
+        that no jump leads to); by default the ten of highest PageRank.
     rng : random seed; drawn and recorded in the result by default.
     options : failures, budgets, changes of the web, batch size and measurements.
     """
@@ -118,11 +125,12 @@ def simulate(
         pages=graph.pages,
         links=graph.links,
         seeds=scenario.seeds,
+        weights=scenario.weights,
         damping=options.damping,
         until=str(until),
         rng=seed,
         truth_error=truth.error,
-        notes=(*scenario.notes, *_notes(graph, options)),
+        notes=(*scenario.notes, *filter(None, (plan(one, options.damping) for one in chosen)), *_notes(graph, options)),
         goal=coverage_goal(until),
         changing=any(options.changes),
         confidence=(sampled_goal(until) or (0.0, None))[1],
@@ -148,7 +156,7 @@ def _run(strategy: Strategy, setup: RaceSetup) -> Run:
     if compiled and not compilable:
         raise UsageError(
             f"compiled=True is not possible for strategy {name_of(strategy)} with this web and goal",
-            hint="compiled crawls exist for breadth, rankmass, windowed and random, without budgets and changes",
+            hint="compiled crawls exist for breadth, rankmass, windowed, sweep and random, without budgets and changes",
         )
     run = run_compiled if compilable and compiled is not False else run_objects
     built_in = type(strategy).__module__.startswith("surveyor.")
@@ -318,12 +326,13 @@ def finish(work: Coroutine[None, None, Result]) -> Result:
 
 def can_compile(strategy: Strategy, setup: RaceSetup) -> bool:
     """Return whether kernels can run this strategy in this setup."""
-    static = setup.scenario.budgets is None and not any(setup.options.changes)
+    static = setup.scenario.budgets is None and not setup.scenario.listed.size and not any(setup.options.changes)
     return (
         static
         and setup.until.limits() is not None
         and type(strategy) in ORDERS
         and getattr(strategy, "levels", None) is None
+        and getattr(strategy, "coverage", None) is None
     )
 
 
@@ -412,5 +421,6 @@ def _rounds(strategy: Any, setup: RaceSetup, ledger: Ledger, rows: Any, trace: A
             trace.at_least[last], trace.at_most[last] = bounds(ledger.mass)
         pages = strategy.choose(ledger)
     while True:
+        kernels.push_for_goal(ledger.mass, rows, goal.coverage)
         why = kernels.stop_reason(ledger.mass, goal, int(trace.counts[0]))
         goal = yield int(kernels.EMPTY) if why < 0 else why

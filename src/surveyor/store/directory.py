@@ -168,16 +168,21 @@ class SurveyFolder:
         self,
         *,
         seeds: Sequence[str] | None = None,
+        weights: Mapping[str, float] | None = None,
+        listed: Sequence[str] | None = None,
         settings: Mapping[str, Any] | None = None,
         origins: Mapping[str, str] | None = None,
         replay: Mapping[str, Any] | None = None,
     ) -> None:
-        """Change seeds, settings, origins of settings or replay data; the change is recorded in the journal."""
-        given = {"seeds": None if seeds is None else tuple(seeds), "settings": settings, "origins": origins}
+        """Change seeds, settings, origins or replay data; the change is recorded in the journal."""
+        given: dict[str, Any] = {"seeds": None if seeds is None else tuple(seeds), "weights": weights}
+        given |= {"listed": None if listed is None else tuple(listed), "settings": settings, "origins": origins}
         changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         if not self.manifest.authentic:  # first: the signature does not cover what others wrote into the journal
             self.journal.expire_robots()
         self._sign(replace(self.manifest, **changes, replay=self.manifest.replay if replay is None else replay))
+        if "listed" in changes:  # there may be a million
+            changes["listed"] = len(changes["listed"])
         self.note("settings_changed", **changes)
 
     def sign(self) -> None:

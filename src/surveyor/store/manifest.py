@@ -8,9 +8,10 @@ only the syntax of its name is checked.
 from __future__ import annotations
 
 import json
+import math
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -41,6 +42,8 @@ class Manifest:
 
     seeds: tuple[str, ...]
     rng: int
+    weights: Mapping[str, float] = field(default_factory=dict)  # of seeds in random jumps, if not 1
+    listed: tuple[str, ...] = ()  # pages known in advance that no jump leads to
     settings: Mapping[str, Any] = field(default_factory=dict)
     origins: Mapping[str, str] = field(default_factory=dict)  # setting -> "default", "flag", a file, …
     created: datetime = field(default_factory=lambda: datetime.now(UTC).replace(microsecond=0))
@@ -62,6 +65,16 @@ class Manifest:
         """Whether this user wrote, or vouched for, all scope patterns."""
         return self.authentic and ELSEWHERE not in (self.origins.get("include"), self.origins.get("exclude"))
 
+    @property
+    def seed_weights(self) -> list[float]:
+        """The weight of each seed."""
+        return [float(self.weights.get(seed, 1.0)) for seed in self.seeds]
+
+    @property
+    def written_seeds(self) -> list[str]:
+        """The seeds as a user writes them, with their weights if they are not 1."""
+        return [f"{seed} {self.weights[seed]:.15g}" if seed in self.weights else seed for seed in self.seeds]
+
     def setting(self, name: str) -> Any:
         """Return a setting, or its default if the manifest, which may come from elsewhere, does not have it."""
         return self.settings.get(name, getattr(Settings(), name))
@@ -74,13 +87,18 @@ class Manifest:
         settings = {name: value for name, value in self.settings.items() if value is not None}  # TOML has no null
         identity, created = journal.partition(".")[0], self.created.isoformat()
         parts = [identity, list(self.seeds), self.rng, settings, self.origins, created, self.surveyor, self.replay]
+        if self.weights or self.listed:  # surveys without them were signed before they existed
+            parts.append([self.weights, list(self.listed)])
         return json.dumps(parts, sort_keys=True, default=list).encode()
 
     def to_toml(self) -> str:
         """Return the manifest as TOML."""
         about = {"format": FORMAT, "version": VERSION, "surveyor": self.surveyor, "created": self.created}
         signature = {"signature": self.signature} if self.signature else {}
-        body = {"rng": self.rng, "seeds": list(self.seeds), "settings": self.settings, "origins": self.origins}
+        listed = {"listed": list(self.listed)} if self.listed else {}
+        weights = {"weights": self.weights} if self.weights else {}
+        body = {"rng": self.rng, "seeds": list(self.seeds), **listed, **weights}
+        body |= {"settings": self.settings, "origins": self.origins}
         replay = {"replay": self.replay} if self.replay else {}
         return FIRST_LINE + toml({**about, **signature, **body, **replay})
 
@@ -104,6 +122,8 @@ class Manifest:
         return cls(
             seeds=tuple(table["seeds"]),
             rng=table["rng"],
+            weights=table.get("weights", {}),
+            listed=tuple(table.get("listed", ())),
             settings=table["settings"],
             origins=table["origins"],
             created=table["created"],
@@ -118,6 +138,8 @@ def check_manifest(table: Mapping[str, Any]) -> None:
     """Raise ValueError with the problem unless seeds, rng, settings, origins and replay are valid and consistent."""
     seeds, settings = table["seeds"], table["settings"]
     _check_seeds(seeds)
+    _check_seeds(table.get("listed", []), "listed page")
+    _check_weights(table.get("weights", {}), seeds)
     if type(table["rng"]) is not int or not 0 <= table["rng"] < 1 << 64:
         raise ValueError(f"rng must be an integer from 0 to 2**64 - 1, got {str(table['rng'])[:50]}")
     if not isinstance(settings, dict) or not _is_text(table["origins"]):
@@ -132,12 +154,20 @@ def check_manifest(table: Mapping[str, Any]) -> None:
     _check_replay(table.get("replay", {}))
 
 
-def _check_seeds(seeds: Any) -> None:
+def _check_seeds(seeds: Any, what: str = "seed") -> None:
     if not isinstance(seeds, list):
-        raise ValueError("seeds must be a list of URLs")
+        raise ValueError(f"{what}s must be a list of URLs")
     for seed in seeds:
         if not isinstance(seed, str) or normalise(seed) != seed or not host(seed):
-            raise ValueError(f"each seed must be a normalised URL of a page, got {str(seed)[:200]!r}")
+            raise ValueError(f"each {what} must be a normalised URL of a page, got {str(seed)[:200]!r}")
+
+
+def _check_weights(weights: Any, seeds: Sequence[str]) -> None:
+    if not isinstance(weights, dict) or not weights.keys() <= set(seeds):
+        raise ValueError("weights must be a table of numbers, by seed")
+    for seed, weight in weights.items():
+        if type(weight) not in (int, float) or not math.isfinite(weight) or weight <= 0:
+            raise ValueError(f"the weight of a seed must be a number above 0, got {weight!r:.50} for {seed[:200]}")
 
 
 def _check_settings(settings: Mapping[str, Any]) -> None:

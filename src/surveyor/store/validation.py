@@ -168,6 +168,7 @@ EVENTS: Mapping[str, Mapping[str, Test]] = {
     },
     "scout_sample": {"pages": _pages, "unfetched": _count, "fetched": _count},
     "scout_sitemaps": {"lists": _count, "pages": _count, "unread": _optional_count, "requests": _optional_count},
+    "topic": {"on": _pages, "off": _pages},
     "watch": {"rate": _count},
     "audit": {"page": _count, "at": _number, "changed": _is_bool},
     "lying": {"host": _text, "why": _text},
@@ -205,6 +206,7 @@ PAGES_OF: Mapping[str, tuple[str, ...]] = {  # details of events that are pages
     "signals": ("found", "listed"),
     "epoch": ("starts",),
     "scout_sample": ("pages",),
+    "topic": ("on", "off"),
 }
 
 

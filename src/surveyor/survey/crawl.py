@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from surveyor.config import from_arguments
+from surveyor.crawler.seed_pages import Given, SeedPages
 from surveyor.crawler.session import Watch, run
 from surveyor.crawler.sources.live import Connection
 from surveyor.crawler.start import (
     allow_named_hosts,
     check_default,
-    clean_seeds,
     folder_for,
     recover_journal,
     start,
     survey_named,
 )
-from surveyor.errors import NothingFetched
+from surveyor.errors import NothingFetched, UsageError
 from surveyor.fetch.http import run_sync
 from surveyor.fetch.responses import LEFT
 from surveyor.stopping import Rule, as_rule, parse_rule
@@ -47,7 +47,7 @@ class RunOptions:
 
 
 def crawl(
-    seeds: str | Sequence[str],
+    seeds: Given,
     *,
     until: Rule | str | None = None,
     out: Path | str | None = None,
@@ -55,6 +55,9 @@ def crawl(
     **options: Any,
 ) -> Survey:
     """Crawl from seeds in order of importance until a rule is met, and open the survey.
+
+    Seeds may be a mapping from URLs to weights, in proportion to which random surfers jump to them; pages of weight 0
+    are listed: known in advance and fetched after all others, without an effect on coverage and ranks.
 
     The options are the settings of the command line: contact, strategy, scope, include, exclude, depth, damping, delay,
     concurrency, allow, archive, … (docs/reference/settings.md), and those of `RunOptions`: fresh, add_seeds, again,
@@ -82,22 +85,24 @@ def crawl(
 
 
 def open_to_crawl(
-    seeds: str | Sequence[str], out: Path | str | None, options: Mapping[str, Any]
+    seeds: Given, out: Path | str | None, options: Mapping[str, Any]
 ) -> tuple[SurveyFolder, Settings, RunOptions]:
     """Create a survey, or open it to resume; return it with the settings in effect and the other options."""
     names = [field.name for field in fields(RunOptions)]
     run_options = RunOptions(**{name: value for name, value in options.items() if name in names})
     settings = {name: value for name, value in options.items() if name not in names}
     chosen = from_arguments(settings, ("out", "watch", *names))
-    existing = None if run_options.fresh else survey_named(seeds, out)
-    start_at = [] if existing else clean_seeds(seeds)
-    chosen, origins = allow_named_hosts(chosen, dict.fromkeys(settings, "argument"), start_at)
-    path = existing or folder_for(start_at, out, scope=chosen.scope, fresh=run_options.fresh)
+    existing = None if run_options.fresh else survey_named(list(seeds) if isinstance(seeds, Mapping) else seeds, out)
+    pages = SeedPages() if existing else SeedPages.of(seeds)
+    if existing is None and not pages.weights:
+        raise UsageError("there are no seeds", hint="pass at least one page to start from")
+    chosen, origins = allow_named_hosts(chosen, dict.fromkeys(settings, "argument"), pages.urls)
+    path = existing or folder_for(pages.urls, out, scope=chosen.scope, fresh=run_options.fresh)
     if existing is None and out is None and not run_options.add_seeds:
-        check_default(path, start_at, chosen, origins)
+        check_default(path, pages.urls, chosen, origins)
     if run_options.from_last_good:
         recover_journal(path)
-    folder, chosen = start(path, start_at, chosen, origins, again=run_options.again, add_seeds=run_options.add_seeds)
+    folder, chosen = start(path, pages, chosen, origins, again=run_options.again, add_seeds=run_options.add_seeds)
     for notice in folder.notices:
         warnings.warn(notice, stacklevel=3)
     return folder, chosen, run_options

@@ -24,6 +24,7 @@ import numpy as np
 from surveyor.arrays import IdArray, IntArray
 from surveyor.config import Settings
 from surveyor.crawler.replay import DELETED, scope_of
+from surveyor.crawler.seed_pages import SeedPages
 from surveyor.crawler.start import shortened
 from surveyor.crawler.start import start as start_survey
 from surveyor.errors import SurveyError, UsageError
@@ -89,7 +90,7 @@ def required_record(folder: SurveyFolder, event: str, record: type[Record]) -> R
 
 def create(
     path: Path,
-    seeds: Sequence[str],
+    seeds: Sequence[str] | SeedPages,
     settings: Settings,
     origins: Mapping[str, str],
     event: str,

@@ -181,8 +181,8 @@ def _alike(before: _Side, after: _Side) -> tuple[int, int, float, float, float]:
 def _differing(old: Survey, new: Survey) -> dict[str, tuple[Any, Any]]:
     """Return the differing settings that define what is measured, seeds first."""
     found: dict[str, tuple[Any, Any]] = {}
-    if set(old.manifest.seeds) != set(new.manifest.seeds):
-        found["seeds"] = sorted(old.manifest.seeds), sorted(new.manifest.seeds)
+    if set(old.manifest.written_seeds) != set(new.manifest.written_seeds):
+        found["seeds"] = sorted(old.manifest.written_seeds), sorted(new.manifest.written_seeds)
     for name in MEASURED:
         values = [_plain(survey.manifest.settings.get(name)) for survey in (old, new)]
         if values[0] != values[1]:

@@ -362,6 +362,27 @@ class Survey:
         most = sorted(found, key=lambda entry: (-entry[0], entry[1]))[:count]
         return [{"url": urls[page], "mass": mass, "reason": reason} for mass, page, reason in most]
 
+    @property
+    def listed(self) -> dict[str, int]:
+        """Pages in scope that were known in advance, from sitemaps or with weight 0: pages, fetched and queued."""
+        from surveyor.survey.listed_pages import counts
+
+        return counts(self.manifest, self._derived)
+
+    @property
+    def topic(self) -> dict[str, Any] | None:
+        """Topic of a focused crawl: rule, pages judged and on topic, least importance of those; None without one."""
+        from surveyor.survey.focus import topic_of
+
+        return topic_of(self._folder, self._derived)
+
+    def orphans(self, count: int | None = None) -> list[dict[str, Any]]:
+        """Return fetched pages that were known in advance and that no links from a seed lead to: url, title."""
+        from surveyor.survey.listed_pages import orphans, rows
+
+        require_graph(self._folder)
+        return rows(orphans(self.manifest, self._derived)[:count], self._derived, self.title)
+
     def links_by_scope(self) -> list[dict[str, Any]]:
         """Return the distribution of links by scope or reason, most importance first; `mass` sums to 1.
 

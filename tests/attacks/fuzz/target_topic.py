@@ -8,7 +8,7 @@ from typing import Any
 
 from scratch import scratch
 
-from surveyor.estimate.sampling.classifier import Classifier
+from surveyor.crawler.topics.classifier import Classifier
 
 NAME = "topic"
 TOKENS = [b'"tree":', b'"linear"', b'"quality":', b"null", b"true", b"1e400", b"NaN", b"-Infinity", b"{}", b"[" * 200]

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,13 +23,15 @@ from surveyor.fetch.http import FIRST_BACKOFF, TEMPORARY, TRANSIENT, Client, Fet
 from surveyor.fetch.parser import Parser
 from surveyor.fetch.politeness.hosts import DAY, Hosts
 from surveyor.fetch.responses import MOVED_AWAY, PageResponse, Reader, interpreted, joined, judge, next_hop, rules_in
-from surveyor.outcome import Event, FetchResults, Retry, RobotsFile, Visit
+from surveyor.outcome import Event, FetchResults, Outcome, Retry, RobotsFile, Visit
 from surveyor.web.boundary import Failure, failed, guarded
 from surveyor.web.caching import usable_validators
+from surveyor.web.html import Page, read_page
 from surveyor.web.urls import host as host_of
 from surveyor.web.urls import origin as origin_of
 
 if TYPE_CHECKING:
+    from surveyor.crawler.topics.focus import Judge
     from surveyor.fetch.addresses import Resolver
 
 NO_RESPONSE = frozenset({"dns", "timeout-connect", "offline"})  # a refused connection is a response
@@ -74,6 +76,7 @@ class FetchOptions:
     backoff: float = FIRST_BACKOFF  # seconds before the first retry
     fetches_canonicals: bool = True  # fetch canonical pages before the pages that name them are reported
     keeps_pages: bool = False  # a page that was fetched and redirects temporarily is blocked, and no alias
+    judge: Judge | None = None  # decides from its content whether a page is on the topic of a focused crawl
 
 
 class Hop(NamedTuple):
@@ -104,6 +107,7 @@ class LiveSource:
         options = options or FetchOptions()
         self._keeps_pages = options.keeps_pages
         self._backoff, self._wait, self._parser = options.backoff, wait or self._wait_for, parser
+        self._judge = options.judge
         self._canonicals = Canonicals(reader, lookup.is_readable, fetches=options.fetches_canonicals)
         self._fetching: set[str] = set()  # URLs of pages in progress, until they are reported or held
         self._leased: set[str] = set()  # those that the frontier leased
@@ -184,11 +188,25 @@ class LiveSource:
         if self._extra:
             results.events.append(Event("requests", self._hosts.clock(), {"count": self._extra}))
             self._extra = 0
-        results.outcomes.extend(self._reader.visits(final))
+        visits = self._reader.visits(final)
+        results.outcomes.extend(visits)
+        if self._judge is not None and (event := self._judged(final, visits, self._judge)) is not None:
+            results.events.append(event)
         if sum(outcome.links.size for outcome in results.outcomes) > MANY_LINKS:
             await asyncio.sleep(0)  # committing them takes as long again: other tasks run in between
         self._results = FetchResults()
         return results
+
+    def _judged(self, answers: Sequence[PageResponse], visits: Sequence[Outcome], judge: Judge) -> Event | None:
+        """Return which of the pages just fetched are on topic; None if no content was received."""
+        on: list[int] = []
+        off: list[int] = []
+        for answer, visit in zip(answers, visits, strict=True):
+            if visit.kind == "fetched" and answer.content is not None:
+                found = guarded(answer.fetched.url, judge, answer.fetched.url, answer.content)
+                if not isinstance(found, Failure):
+                    (on if found else off).append(int(visit.page))
+        return Event("topic", self._hosts.clock(), {"on": on, "off": off}) if on or off else None
 
     def _record_canonical_failure(self, answer: PageResponse, results: FetchResults) -> None:
         """Apply the failure of a canonical page to its host; the page itself is not retried."""
@@ -310,11 +328,14 @@ class LiveSource:
             answer = self._pages.popleft()
             answer.parsed = self._reader.parse(answer)
             needs_text = not isinstance(answer.parsed, Failure) and self._reader.needs_text(answer)
-            if self._parser is not None and (needs_text or (answer.parsed is None and answer.is_page)):
+            needs_content = not isinstance(answer.parsed, Failure) and self._judge is not None and answer.is_page
+            if self._parser is not None and (needs_text or needs_content or (answer.parsed is None and answer.is_page)):
                 self._start(self._parse_in_worker(self._parser, answer, needs_text=needs_text))
                 continue
             if needs_text:
                 self._reader.hash_text(answer)
+            if needs_content:
+                answer.content = _read_content(answer.fetched)
             self._release(answer)
             if time.perf_counter() - started > LONGEST_BATCH:
                 await asyncio.sleep(0)
@@ -328,6 +349,8 @@ class LiveSource:
             if needs_text and not isinstance(answer.parsed, Failure):
                 found = await parser.text_hash(fetched.url, joined(fetched.headers), fetched.body)
                 answer.text_hash = b"" if isinstance(found, Failure) else found  # the page itself was parsed
+            if self._judge is not None and answer.is_page and not isinstance(answer.parsed, Failure):
+                answer.content = await parser.content(fetched.url, joined(fetched.headers), fetched.body)
         except BaseException:
             self._hosts.end_request(answer.host)
             raise
@@ -503,6 +526,12 @@ class LiveSource:
 
     def _scaled(self, backoff: float) -> float:
         return backoff * self._backoff / FIRST_BACKOFF
+
+
+def _read_content(fetched: Fetched) -> Page | None:
+    """Return a page with its text, parsed in this process."""
+    found = guarded(fetched.url, read_page, fetched.body, fetched.url, headers=joined(fetched.headers))
+    return None if isinstance(found, Failure) else found
 
 
 def _retry_delay(tries: int, fetched: Fetched) -> float | None:

@@ -1,7 +1,7 @@
 """Crawl ordering strategies: one small module per strategy; the interface is in `strategy.py`.
 
 On the command line a strategy is selected by name, with an optional argument after a colon: `rankmass`, `rankmass:1`,
-`windowed:0.05`, `opic:random`. OPIC and strategies that work in rounds take several arguments, by name:
+`windowed:0.05`, `opic:random`. Some take arguments by name: `breadth:coverage=0.9`,
 `adaptive:window=fixed,size=4,policy=cycle`, `complement:batch=50,extra=2000`. A user-defined strategy is given as
 `module:Class`.
 """
@@ -22,6 +22,8 @@ NAMES: dict[str, tuple[str, str, str, str]] = {  # name -> module, class, argume
     "breadth": ("breadth", "Breadth", "levels", "an integer"),
     "rankmass": ("rankmass", "RankMass", "closure", "a number"),
     "windowed": ("windowed", "Windowed", "window", "a number"),
+    "sweep": ("windowed", "Sweep", "window", "a number"),
+    "printed": ("printed", "PrintedRankMass", "", ""),
     "opic": ("opic", "Opic", "policy", "a string"),
     "adaptive": ("adaptive", "AdaptiveOpic", "window", "a string"),
     "tracking": ("tracking", "Tracking", "", ""),

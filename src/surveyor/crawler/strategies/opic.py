@@ -140,10 +140,12 @@ class Opic:
         self._target = np.arange(pages, dtype=np.int32)  # redirect target of each page, or itself
         self._redirects = 0
         self._queue: Queue | None = None
-        weights = np.ones(ledger.seeds.size) if uniform else np.array(ledger.teleport)
-        self._make_pairs(ledger.seeds.size)
+        listed = getattr(ledger, "listed", NO_LINKS)  # known pages that no jump leads to
+        first = np.concatenate([ledger.seeds, listed])
+        weights = np.ones(first.size) if uniform else np.append(ledger.teleport, np.zeros(listed.size))
+        self._make_pairs(first.size)
         with np.errstate(over="ignore"):  # random numbers wrap on purpose
-            opic_visits.start_opic(self.cash, self.changes, np.array(ledger.seeds), weights)
+            opic_visits.start_opic(self.cash, self.changes, first, weights)
         return self._reorder()
 
     def observe(self, outcome: Outcome, old_links: IdArray) -> Reorder:  # noqa: ARG002

@@ -89,6 +89,8 @@ class Rounds:
 
     def observe(self, outcome: Outcome, old_links: IdArray) -> Reorder:  # noqa: ARG002
         """Start the next round at the end of this one; until then, replace pages that cannot be fetched."""
+        if outcome.page not in self._pending and np.isin(outcome.page, self._ledger.listed):
+            return NOTHING if self._wait or self._pending else self._round()  # a listed page, of no round
         if self._wait > 0:
             if not self.start and (there := self._redirect(outcome)).size:
                 return Reorder(there, np.full(1, np.inf))  # target of a redirected seed: fetched in its place

@@ -25,6 +25,7 @@ from surveyor.arrays import FloatArray, IdArray, IntArray, read_only
 from surveyor.config import Settings
 from surveyor.crawler import session
 from surveyor.crawler.replay import Derived, derive, require_graph, urls_of
+from surveyor.crawler.seed_pages import SeedPages
 from surveyor.crawler.sources.live import REAL, Connection
 from surveyor.crawler.start import KEPT, honoured, notice
 from surveyor.crawler.start import start as start_survey
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
     from surveyor.store.journal import Journal
 
 EVENT = "community"
-FIXED = ("strategy", "until", "scope", "include", "depth")  # settings that follow from the community
+FIXED = ("strategy", "topic", "until", "scope", "include", "depth")  # settings that follow from the community
 KINDS = {"fetched": 1, "gone": 2, "redirected": 3, "blocked": 4}
 
 
@@ -125,7 +126,14 @@ def open_community_survey(
     options = options or CommunityOptions()
     options.check()
     chosen, known = settings or Settings(), origins or {}
-    fixed = {"scope": "any", "include": (), "depth": None, "strategy": chosen.strategy, "until": chosen.until}
+    fixed = {
+        "scope": "any",
+        "include": (),
+        "depth": None,
+        "strategy": chosen.strategy,
+        "topic": "",
+        "until": chosen.until,
+    }
     chosen, known = derived_survey.fixed_settings(chosen, known, EVENT, fixed)
     with SurveyFolder.open(Path(base), write=False) as other:
         require_graph(other)
@@ -227,9 +235,10 @@ def _create(
         record = replace(record, frontier=copied.write(journal))
         return asdict(record)
 
+    seeds = SeedPages(dict(zip(manifest.seeds, manifest.seed_weights, strict=True)))
     inherited = dict.fromkeys(stored, base.folder.name) | manifest.foreign_origins(stored)
     known = {**inherited, **{name: origin for name, origin in origins.items() if origin != "default"}}
-    folder, settings = derived_survey.create(path, manifest.seeds, settings, known, EVENT, fill)
+    folder, settings = derived_survey.create(path, seeds, settings, known, EVENT, fill)
     missing = pages.local.missing
     warnings = (f"{missing:,} of the local pages were not fetched in {base.folder.name}",) * bool(missing)
     warnings += (notice(base.folder, ignored),) * bool(ignored)

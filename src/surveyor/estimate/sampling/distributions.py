@@ -72,19 +72,6 @@ def clopper_pearson(share: float, trials: float, level: float) -> tuple[float, f
     return min(low, share), max(high, share)  # contains a share that equals 1 up to rounding
 
 
-def wilson(share: float, trials: float, level: float) -> tuple[float, float]:
-    """Return the Wilson score interval of a proportion.
-
-    >>> [round(bound, 3) for bound in wilson(0.8, 10, 0.95)]
-    [0.49, 0.943]
-    """
-    z = normal_two_sided(level)
-    square = z * z / trials
-    middle, half = share + square / 2, z * math.sqrt(share * (1 - share) / trials + square / trials / 4)
-    low, high = (middle - half) / (1 + square), (middle + half) / (1 + square)
-    return max(0.0, min(low, share)), min(1.0, max(high, share))
-
-
 def garwood(count: float, level: float) -> tuple[float, float]:
     """Return Garwood's interval of a Poisson mean, given an observed count, which may be fractional."""
     tail = (1 - level) / 2

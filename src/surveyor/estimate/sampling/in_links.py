@@ -36,8 +36,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 
 from surveyor.arrays import BoolArray, FloatArray, IdArray, IntArray
+from surveyor.crawler.topics.proportions import wilson
 from surveyor.errors import SurveyorError, UsageError
-from surveyor.estimate.sampling.distributions import wilson
 from surveyor.estimate.sampling.walk_trace import WalkTrace
 from surveyor.store.layout import is_survey
 from surveyor.web.urls import host, normalise

@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from surveyor.arrays import FloatArray, IntArray
+from surveyor.crawler.topics.page_content import SampledPage
+from surveyor.crawler.topics.rules import Topic
 from surveyor.errors import SurveyorError, UsageError
-from surveyor.estimate.sampling.page_content import SampledPage
-from surveyor.estimate.sampling.topics import Topic
 from surveyor.estimate.sampling.walk_trace import WalkTrace
 
 NUMERIC = ("out_degree", "log_out_degree", "degree", "log_degree", "topic_link_share")

@@ -11,17 +11,18 @@ import numpy as np
 
 from surveyor.arrays import AnyIntArray, BoolArray
 from surveyor.config import Settings
+from surveyor.crawler.seed_pages import clean_seeds
 from surveyor.crawler.sources.live import Connection
-from surveyor.crawler.start import allow_named_hosts, clean_seeds
+from surveyor.crawler.start import allow_named_hosts
+from surveyor.crawler.topics.page_content import SampledPage
+from surveyor.crawler.topics.rules import Topic
 from surveyor.errors import UsageError
 from surveyor.estimate.sampling.diagnostics import drop_stuck_walks
 from surveyor.estimate.sampling.in_links import UNKNOWN, InLinkCoverage, correct_weights
-from surveyor.estimate.sampling.page_content import SampledPage
 from surveyor.estimate.sampling.properties import check_available
 from surveyor.estimate.sampling.sample_goals import OnProgress, SampleGoal, WalkLimits
 from surveyor.estimate.sampling.sample_result import Sample
 from surveyor.estimate.sampling.sample_survey import SampleOptions, check_options, open_sample_survey
-from surveyor.estimate.sampling.topics import Topic
 from surveyor.estimate.sampling.walk_methods import DEFAULT_METHOD, DEFAULT_WALKS, WalkPlan, method_named
 from surveyor.estimate.sampling.walk_scheduler import WalkResult
 from surveyor.estimate.sampling.walks import walk_graph, walk_live, walk_survey

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from surveyor.arrays import ByteArray, IntArray
+from surveyor.crawler.topics.page_content import PageContent, SampledPage
+from surveyor.crawler.topics.rules import Topic
 from surveyor.errors import SurveyorError, UsageError
-from surveyor.estimate.sampling.page_content import PageContent, SampledPage
 from surveyor.estimate.sampling.properties import check_available
-from surveyor.estimate.sampling.topics import Topic
 from surveyor.estimate.sampling.walk_methods import ON, WalkGraph
 from surveyor.fetch.encodings import Unreadable, decoder_of
 from surveyor.fetch.responses import joined

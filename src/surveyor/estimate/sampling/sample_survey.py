@@ -16,11 +16,12 @@ import numpy as np
 
 from surveyor.config import Settings
 from surveyor.crawler.replay import SCOPE
-from surveyor.crawler.start import clean_seeds, site_name
+from surveyor.crawler.seed_pages import clean_seeds
+from surveyor.crawler.start import site_name
 from surveyor.crawler.start import start as start_survey
+from surveyor.crawler.topics.rules import Topic
 from surveyor.errors import UsageError
 from surveyor.estimate.sampling.in_links import DEFAULT_LIMIT, InLinkSource, in_link_source, source_name
-from surveyor.estimate.sampling.topics import Topic
 from surveyor.estimate.sampling.walk_methods import (
     DEFAULT_JUMP_HOSTS,
     DEFAULT_METHOD,
@@ -165,7 +166,7 @@ def _check_archive(problem: str, settings: Settings, topic: Topic) -> None:
 
 
 def _fixed(settings: Settings, origins: Mapping[str, str], fetches: int | None) -> tuple[Settings, dict[str, str]]:
-    fixed = {"strategy": "breadth", "until": f"pages={fetches or MAX_PAGES}"}
+    fixed = {"strategy": "breadth", "topic": "", "until": f"pages={fetches or MAX_PAGES}"}
     if origins.get("scope", "default") == "default":
         fixed["scope"] = "any"
     return derived_survey.fixed_settings(settings, origins, EVENT, fixed)

@@ -27,11 +27,11 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 
 from surveyor.arrays import BoolArray, IdArray, IntArray, read_only
+from surveyor.crawler.topics.classifier import LEAF, Classifier, ConfusionMatrix, Kind, Tree, count_terms
+from surveyor.crawler.topics.page_content import PageContent, SampledPage
+from surveyor.crawler.topics.rules import RULES, Topic
 from surveyor.errors import InputError, MissingExtra, UsageError
-from surveyor.estimate.sampling.classifier import LEAF, Classifier, ConfusionMatrix, Kind, Tree, count_terms
-from surveyor.estimate.sampling.page_content import PageContent, SampledPage
 from surveyor.estimate.sampling.sample_pages import MAX_DECODED, archived_pages
-from surveyor.estimate.sampling.topics import RULES, Topic
 from surveyor.stopping import ProgressCallback, silent
 from surveyor.web.html import MOST_TEXT, read_page
 from surveyor.web.urls import normalise

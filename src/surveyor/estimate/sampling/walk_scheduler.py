@@ -21,13 +21,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from surveyor.arrays import IdArray, IntArray, read_only
+from surveyor.crawler.topics.page_content import SampledPage
+from surveyor.crawler.topics.rules import Topic
 from surveyor.errors import NothingFetched
 from surveyor.estimate.sampling.diagnostics import count_jumps, stuck_walks
-from surveyor.estimate.sampling.page_content import SampledPage
 from surveyor.estimate.sampling.properties import PageSource
 from surveyor.estimate.sampling.sample_goals import WalkLimits, check_intervals
 from surveyor.estimate.sampling.sample_pages import SurveyPages, is_on_topic
-from surveyor.estimate.sampling.topics import Topic
 from surveyor.estimate.sampling.walk_methods import DEAD, OFF, ON, PythonWalks, WalkGraph, WalkPlan
 from surveyor.estimate.sampling.walk_trace import WalkTrace
 from surveyor.web.urls import host

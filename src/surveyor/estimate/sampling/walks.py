@@ -29,14 +29,14 @@ from surveyor.crawler import session
 from surveyor.crawler.replay import Derived, derive, scope_of
 from surveyor.crawler.sources.live import REAL, Connection
 from surveyor.crawler.strategies.strategy import NOTHING, Reorder
+from surveyor.crawler.topics.page_content import SampledPage
+from surveyor.crawler.topics.rules import Topic
 from surveyor.errors import NothingFetched, UsageError
 from surveyor.estimate.sampling.compiled_walks import CompiledWalks, NeighbourLists
 from surveyor.estimate.sampling.in_links import LinkObservations, NoInLinks, query, source_name
-from surveyor.estimate.sampling.page_content import SampledPage
 from surveyor.estimate.sampling.sample_goals import WalkLimits, check_intervals
 from surveyor.estimate.sampling.sample_pages import GraphPages, SurveyPages, archived_page, is_on_topic
 from surveyor.estimate.sampling.sample_survey import SampleSurvey
-from surveyor.estimate.sampling.topics import Topic
 from surveyor.estimate.sampling.walk_methods import ON, WalkPlan
 from surveyor.estimate.sampling.walk_scheduler import (
     UNREADABLE,

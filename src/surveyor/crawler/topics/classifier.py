@@ -31,9 +31,9 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from surveyor.arrays import FloatArray, IntArray, read_only
+from surveyor.crawler.topics.page_content import SampledPage, is_unspaced, words
+from surveyor.crawler.topics.proportions import wilson
 from surveyor.errors import InputError
-from surveyor.estimate.sampling.distributions import wilson
-from surveyor.estimate.sampling.page_content import SampledPage, is_unspaced, words
 from surveyor.web.html import MOST_TEXT
 
 FORMAT, SCHEMA = "surveyor-topic", 2

@@ -33,8 +33,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from surveyor.arrays import BoolArray
+from surveyor.crawler.topics.page_content import SampledPage, words
 from surveyor.errors import UsageError
-from surveyor.estimate.sampling.page_content import SampledPage, words
 from surveyor.web.suffixes import spelt
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class Topic:
     def parse(cls, text: str) -> Topic:
         """Parse a rule.
 
-        >>> from surveyor.estimate.sampling.page_content import PageContent
+        >>> from surveyor.crawler.topics.page_content import PageContent
         >>> topic = Topic.parse('words:"Solar  Power",PV')
         >>> topic, topic(SampledPage("https://a.example/", load=lambda: PageContent("Solar-power!")))
         (Topic(text='words:"solar power",pv'), True)
@@ -127,6 +127,19 @@ class Topic:
 
     def __str__(self) -> str:
         return self.text
+
+
+def is_url_rule(text: str) -> bool:
+    """Return whether URLs decide a rule, from its name alone: a model is not loaded.
+
+    >>> is_url_rule("not:host:example.org"), is_url_rule("model:solar.json"), is_url_rule("https://example.org/docs")
+    (True, False, True)
+    """
+    text = text.strip()
+    while text.lower().startswith("not:"):
+        text = text[4:].strip()
+    name = text.partition(":")[0].strip().lower()
+    return text == "everything" or name in (*URL_RULES, "http", "https")
 
 
 def _negate(topic: Topic) -> Topic:
@@ -227,7 +240,7 @@ def _split_terms(value: str, text: str) -> list[str]:
 
 
 def _model_topic(path: str) -> Topic:
-    from surveyor.estimate.sampling.classifier import Classifier
+    from surveyor.crawler.topics.classifier import Classifier
 
     model = Classifier.load(path)
     return Topic(f"model:{path}", url_only=False, predicate=model, digest=model.digest, needs_content=True)
