@@ -14,7 +14,8 @@ import surveyor as sv
 from console import CommandResult
 from fake_web import CONTACT, Sites, Time, crawled, page, rules
 from surveyor.config import Settings
-from surveyor.crawler.budgets import Budgeting, DomainBudgets, events, latest, limits_of
+from surveyor.crawler.budgeting import Budgeting
+from surveyor.crawler.budgets import DomainBudgets, events, latest, limits_of
 from surveyor.crawler.replay import derive
 from surveyor.crawler.start import start
 from surveyor.errors import InputError, UsageError
