@@ -57,6 +57,7 @@ Kind = Literal["auto", "star", "power", "flat"]
 MOST = 10**9  # upper limit of pages per domain and of ranks: their product fits a 64-bit integer
 QUARTER, HUNDREDTH = 4, 100  # parts of a crawl: the most of one established domain, and the least
 SLACK = 6  # times the crawl that all established domains may take together, at least
+MULTIPLE = 4  # times its share of the trust: the most of a crawl that an established domain may take
 SMALLEST = 3  # pages of a group
 GROUP = "via "  # before the name of a group; not part of a domain name
 AT_ONCE = 1 << 20  # ranks summed at a time
@@ -262,7 +263,9 @@ class Limits:
     def automatic(cls, plan: Plan, pages: int, found: Established, trusted: Iterable[str]) -> Limits:
         """Return the budgets for a crawl of this many pages, given the established domains."""
         sized = plan.for_crawl(pages, len(found.best))
-        limits = dict(zip(found.best, sized.pages(np.arange(1, len(found.best) + 1)).tolist(), strict=True))
+        by_rank = sized.pages(np.arange(1, len(found.best) + 1))
+        by_trust = np.maximum(MULTIPLE * pages * np.array(found.trust), sized.least).astype(np.int64)
+        limits = dict(zip(found.best, np.minimum(by_rank, by_trust).tolist(), strict=True))
         shared = max(pages // HUNDREDTH, SMALLEST)
         return cls(shared, limits | dict.fromkeys(trusted, MOST), found.groups)
 

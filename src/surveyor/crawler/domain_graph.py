@@ -221,6 +221,7 @@ class Established:
     """The domains that budgets depend on, best first, and the one of them through which each other domain is known."""
 
     best: Sequence[str]
+    trust: Sequence[float]  # of each, as a share of the trust of all domains that are not trusted themselves
     groups: Mapping[str, str]
 
 
@@ -255,4 +256,7 @@ class BestDomains:
         others = np.flatnonzero(found.via >= 0)
         others = others[np.argsort(-found.trust[others], kind="stable")[:GROUPED]]
         groups = {names[place]: names[int(found.via[place])] for place in others.tolist()}
-        return Established([names[place] for place in ranked[best[ranked]].tolist()], groups)
+        ranked = ranked[best[ranked]]
+        total = float(found.trust.sum() - found.trust[seeds].sum())
+        shares = found.trust[ranked] / total if ranked.size else np.empty(0)
+        return Established([names[place] for place in ranked.tolist()], shares.tolist(), groups)

@@ -1,0 +1,35 @@
+"""One step of the flow of trust over a domain graph, in which the largest contribution to each domain does not count.
+
+Contributions of trusted domains always count. Links are grouped by their target, so each domain sums its own in-links.
+"""
+
+from __future__ import annotations
+
+from surveyor.arrays import BoolArray, FloatArray, IdArray, IntArray
+from surveyor.kernels._jit import kernel
+
+
+@kernel
+def pass_trust(
+    indptr: IntArray, sources: IdArray, shares: FloatArray, trusted: BoolArray, trust: FloatArray, out: FloatArray
+) -> None:
+    """Write the trust that each domain receives, without the largest contribution of a domain that is not trusted."""
+    for node in range(out.size):
+        total, largest = 0.0, 0.0
+        for link in range(indptr[node], indptr[node + 1]):
+            given = trust[sources[link]] * shares[link]
+            total += given
+            if not trusted[sources[link]] and given > largest:
+                largest = given
+        out[node] = max(total - largest, 0.0)
+
+
+@kernel
+def strongest_source(indptr: IntArray, sources: IdArray, strength: FloatArray, usable: BoolArray, out: IdArray) -> None:
+    """Write the usable in-neighbour of each domain with the strongest link, the first of equals; -1 without one."""
+    for node in range(out.size):
+        best, found = 0.0, -1
+        for link in range(indptr[node], indptr[node + 1]):
+            if usable[sources[link]] and strength[link] > best:
+                best, found = strength[link], sources[link]
+        out[node] = found

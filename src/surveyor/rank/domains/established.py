@@ -1,0 +1,137 @@
+"""Established domains: those that trusted domains reach through independent links.
+
+Supporters of a domain are hard to forge in a graph of millions of domains. In a small crawl they are not: a farm whose
+fetched domains outnumber the others has more supporters than any of them. So budgets need to know first which domains
+count. *Trust* starts at the trusted domains (those of the seeds) and follows links, each page splitting its vote among
+its links. Unlike PageRank, a domain does not count the largest contribution that it receives, unless that comes from a
+trusted domain: t = d · (received − largest) + (1 − d) · start. The largest may come from the one site that was hacked.
+
+- Trust is unique, because a step is a contraction in L1 with factor d: leaving out the largest of a list of numbers is
+  monotone, and changes the sum by no more than the numbers change.
+- **Domains that the rest of the web reaches through a single domain that is not trusted have no trust**, however many
+  they are and however they link to each other: t = 0 for all of them satisfies the equation, which has one solution.
+- In general the trust of any set F without trusted domains is at most d / (1 − d) times what F receives from outside,
+  without the largest outside contribution to each of its domains. A farm gains nothing from more domains.
+
+The established domains are the fewest, highest first, that together hold `SHARE` of the trust outside the trusted
+domains. Every other domain belongs to the *group* of the established or trusted domain through which it is known: the
+one with the strongest link to it, or to the domain that it is known through.
+
+    >>> names = ["seed", "a", "b", "c", "farm", "fan"]  # seed -> a, b; a and b -> c; only c -> farm; farm <-> fan
+    >>> sources, targets = np.array([0, 0, 1, 2, 3, 4, 5]), np.array([1, 2, 3, 3, 4, 5, 4])
+    >>> found = establish(VotedLinks.of(sources, targets, np.ones(7, np.int64), 6), np.array([0]))
+    >>> [names[domain] for domain in found.established.tolist()], [names[via] for via in found.via[[4, 5]].tolist()]
+    (['a', 'b', 'c'], ['c', 'c'])
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from surveyor.arrays import BoolArray, FloatArray, IdArray, IntArray
+
+DAMPING = 0.85
+SHARE = 0.995  # of the trust outside the trusted domains, held by the established ones
+TOLERANCE = 1e-6  # L1 change of a step, where all trust is at most 1
+MAX_STEPS = 100  # d ** 100 < 1e-7
+MAX_HOPS = 64  # links from the established domains within which others are grouped
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class VotedLinks:
+    """Links between domains by target, and the votes of each: of every page of the source, split among its links."""
+
+    indptr: IntArray
+    sources: IdArray
+    votes: IntArray
+
+    @classmethod
+    def of(cls, sources: IntArray, targets: IntArray, votes: IntArray, domains: int) -> VotedLinks:
+        """Group links by target; the votes of equal links are added."""
+        keys = targets.astype(np.uint64) << np.uint64(32) | sources.astype(np.uint64)
+        order = np.argsort(keys, kind="stable")
+        keys = keys[order]
+        first = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])[: keys.size])
+        sums = np.add.reduceat(votes[order], first) if first.size else votes
+        keys = keys[first]
+        counts = np.bincount((keys >> np.uint64(32)).astype(np.int64), minlength=domains)
+        indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        return cls(indptr, (keys & np.uint64(0xFFFFFFFF)).astype(np.int32), sums.astype(np.int64))
+
+    @property
+    def domains(self) -> int:
+        """The number of domains."""
+        return int(self.indptr.size) - 1
+
+    @property
+    def targets(self) -> IdArray:
+        """The target of each link."""
+        return np.repeat(np.arange(self.domains, dtype=np.int32), np.diff(self.indptr))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Standing:
+    """The trust of domains, which of them are established, and through which the others are known."""
+
+    trust: FloatArray
+    established: IntArray  # ids, most trusted first; without the trusted domains
+    via: IdArray  # an established or trusted domain for each domain that is neither; -1 for the others and if unknown
+
+
+def establish(links: VotedLinks, trusted: IntArray, most: int | None = None) -> Standing:
+    """Find the established domains, given the ids of the trusted ones; at most `most`, if given."""
+    is_trusted = np.zeros(links.domains, np.bool_)
+    is_trusted[trusted] = True
+    shares = _shares(links)
+    trust = _trust(links, shares, is_trusted)
+    order = np.lexsort((np.arange(links.domains), -trust))
+    order = order[(trust[order] > 0) & ~is_trusted[order]]
+    held = np.cumsum(trust[order])
+    needed = int(np.searchsorted(held, SHARE * held[-1])) + 1 if order.size else 0
+    established = order[: needed if most is None else min(needed, most)]
+    known = is_trusted.copy()
+    known[established] = True
+    return Standing(trust, established, _grouped(links, trust[links.sources] * shares, shares, known))
+
+
+def _shares(links: VotedLinks) -> FloatArray:
+    """Return the share of each link in the votes of its source."""
+    given = np.bincount(links.sources, links.votes, links.domains)
+    shares: FloatArray = links.votes / given[links.sources]
+    return shares
+
+
+def _trust(links: VotedLinks, shares: FloatArray, trusted: BoolArray) -> FloatArray:
+    """Iterate trust until it changes by less than `TOLERANCE`."""
+    from surveyor.kernels.independent_links import pass_trust
+
+    start = trusted / max(int(trusted.sum()), 1)
+    trust, received = start.copy(), np.empty(links.domains)
+    for _ in range(MAX_STEPS):
+        pass_trust(links.indptr, links.sources, shares, trusted, trust, received)
+        after = DAMPING * received + (1 - DAMPING) * start
+        change = float(np.abs(after - trust).sum())
+        trust = after
+        if change < TOLERANCE:
+            break
+    return trust
+
+
+def _grouped(links: VotedLinks, given: FloatArray, shares: FloatArray, known: BoolArray) -> IdArray:
+    """Return the known domain through which each other domain is known, along the strongest links."""
+    from surveyor.kernels.independent_links import strongest_source
+
+    group = np.full(links.domains, -1, np.int32)
+    group[known] = np.flatnonzero(known)
+    best, strength = np.empty(links.domains, np.int32), np.where(known[links.sources], given + 1e-300, 0.0)
+    for _ in range(MAX_HOPS):
+        strongest_source(links.indptr, links.sources, strength, group >= 0, best)
+        new = np.flatnonzero((group < 0) & (best >= 0))
+        if not new.size:
+            break
+        group[new] = group[best[new]]
+        strength = shares  # beyond the first step there is no trust to compare
+    group[known] = -1
+    return group
