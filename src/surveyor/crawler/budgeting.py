@@ -22,6 +22,8 @@ from typing import TYPE_CHECKING
 from surveyor.crawler.budgets import (
     EVENT,
     MOST,
+    MULTIPLE,
+    OWN,
     REASON,
     DomainBudgets,
     Limits,
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from surveyor.store.directory import SurveyFolder
 
 FIRST, GROWTH = 20, 1.5  # fetched pages at the first ranking, and growth factor until each later one
+LEAST_SIZE = 1_000  # pages that budgets are meant for, in a smaller crawl
 Rank = Callable[["SurveyFolder", int], Sequence[str]]  # returns the given number of domains, best first
 
 
@@ -78,7 +81,7 @@ class Budgeting:
             kept = last is not None and same and not file.exists()
             limits = limits_of(last) if last is not None and kept else from_file(file, plan)
         else:
-            limits = self._by_rank(plan, state.tally.pages)
+            limits = self._by_rank(plan, state)
         unchanged = same and last is not None and last.detail["digest"] == limits.digest
         return False if unchanged else self._set(limits, state)
 
@@ -87,7 +90,7 @@ class Budgeting:
         plan, last = self._choice.plan, self._last
         if plan is None or last is None or not self.ranks or state.tally.pages <= last.detail["fetched"]:
             return False
-        return self._set(self._by_rank(plan, state.tally.pages), state)
+        return self._set(self._by_rank(plan, state), state)
 
     def limit(self, state: Derived) -> None:
         """Set the budgets of the frontier of a state."""
@@ -95,7 +98,7 @@ class Budgeting:
             gate = DomainBudgets(limits_of(self._last), state.urls)
             state.crawl.frontier.limit(gate, gate.spent(self._folder))
 
-    def _by_rank(self, plan: Plan, fetched: int) -> Limits:
+    def _by_rank(self, plan: Plan, state: Derived) -> Limits:
         seeds = [domain(host(seed)) for seed in self._folder.manifest.seeds]
         started = bool(self._folder.journal.position)
         if plan.kind != "auto":
@@ -103,12 +106,14 @@ class Budgeting:
             return Limits.by_rank(plan, best, seeds)
         if not started:  # nothing is known, so all other domains share the pages until the first ranking
             return Limits(FIRST, dict.fromkeys(seeds, MOST), {})
-        pages = max(FIRST, int(GROWTH * fetched))
+        pages = max(LEAST_SIZE, int(GROWTH * state.tally.pages))
+        kept = state.crawl.ledger.mass
         if isinstance(self._rank, BestDomains):
-            found = self._rank.established(self._folder, seeds, plan.reach)
+            masses, least = kept.settled + kept.residual, OWN / (MULTIPLE * pages)
+            found = self._rank.established(self._folder, seeds, plan.reach, masses, least)
         else:
             best = self._rank(self._folder, plan.reach)
-            found = Established(best, [1.0] * len(best), {})
+            found = Established(best, [1.0] * len(best), {}, {})
         return Limits.automatic(plan, pages, found, seeds)
 
     def _set(self, limits: Limits, state: Derived) -> bool:

@@ -57,8 +57,11 @@ Kind = Literal["auto", "star", "power", "flat"]
 MOST = 10**9  # upper limit of pages per domain and of ranks: their product fits a 64-bit integer
 QUARTER, HUNDREDTH = 4, 100  # parts of a crawl: the most of one established domain, and the least
 SLACK = 6  # times the crawl that all established domains may take together, at least
-MULTIPLE = 4  # times its share of the trust: the most of a crawl that an established domain may take
-SMALLEST = 3  # pages of a group
+MULTIPLE, FRACTION = 4, 3.0  # of its share of the mass: the part of a crawl for an established domain, and a group
+GROUPS_PART = 50
+OWN = 5
+CAP = 0.035
+FLOOR = 0.01
 GROUP = "via "  # before the name of a group; not part of a domain name
 AT_ONCE = 1 << 20  # ranks summed at a time
 NUMBER = r"(\d[\d_]*(?:\.\d+)?[kmg]?)"
@@ -115,7 +118,7 @@ class Plan:
         """Return the automatic plan for a crawl of this many pages with this many established domains."""
         ranks = max(established, 1)
         most = max(pages // QUARTER, SLACK * pages // ranks, self.least)
-        least = max(self.least, pages // HUNDREDTH)
+        least = max(self.least, pages // GROUPS_PART)
         return replace(self, kind="star", least=min(least, most), most=most, ranks=ranks)
 
     @property
@@ -243,7 +246,7 @@ class Limits:
 
     def of(self, domain: str) -> int:
         """Return the page budget of a domain, or of its group."""
-        return self.pages.get(domain, self.rest)
+        return self.pages.get(self.account(domain), self.rest)
 
     def account(self, domain: str) -> str:
         """Return what the pages of a domain are charged to: the domain, or its group."""
@@ -263,10 +266,12 @@ class Limits:
     def automatic(cls, plan: Plan, pages: int, found: Established, trusted: Iterable[str]) -> Limits:
         """Return the budgets for a crawl of this many pages, given the established domains."""
         sized = plan.for_crawl(pages, len(found.best))
-        by_rank = sized.pages(np.arange(1, len(found.best) + 1))
-        by_trust = np.maximum(MULTIPLE * pages * np.array(found.trust), sized.least).astype(np.int64)
-        limits = dict(zip(found.best, np.minimum(by_rank, by_trust).tolist(), strict=True))
-        shared = max(pages // HUNDREDTH, SMALLEST)
+        best = sized.pages(np.arange(1, len(found.best) + 1))
+        best = np.minimum(best, (MULTIPLE * pages * np.array(found.mass)).astype(np.int64))
+        limits = dict(zip(found.best, best.tolist(), strict=True))
+        for group, mass in found.group_mass.items():
+            limits[f"{GROUP}{group}"] = int(min(max(FRACTION * mass, FLOOR), CAP) * pages)
+        shared = pages // HUNDREDTH
         return cls(shared, limits | dict.fromkeys(trusted, MOST), found.groups)
 
     @classmethod

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from surveyor.arrays import BoolArray, IdArray, IntArray, KeyArray
+from surveyor.arrays import BoolArray, FloatArray, IdArray, IntArray, KeyArray
 from surveyor.crawler.replay import URL
 from surveyor.errors import SurveyError, UsageError
 from surveyor.fetch.responses import LEFT
@@ -221,8 +221,9 @@ class Established:
     """The domains that budgets depend on, best first, and the one of them through which each other domain is known."""
 
     best: Sequence[str]
-    trust: Sequence[float]  # of each, as a share of the trust of all domains that are not trusted themselves
+    mass: Sequence[float]  # on the pages of each
     groups: Mapping[str, str]
+    group_mass: Mapping[str, float]
 
 
 class BestDomains:
@@ -238,14 +239,20 @@ class BestDomains:
         into = graph.in_links.degrees()
         return [graph.name(one) for one in self._score(graph, count).top(count).tolist() if into[one]]
 
-    def established(self, folder: SurveyFolder, trusted: Iterable[str], count: int) -> Established:
-        """Return at most `count` established domains, best first by their score among themselves, and all groups."""
+    def established(
+        self, folder: SurveyFolder, trusted: Iterable[str], count: int, masses: FloatArray, least: float
+    ) -> Established:
+        """Return at most `count` established domains, best first by their score among themselves, and all groups.
+
+        `masses` is the mass of each page, `least` the mass on the pages of an established domain.
+        """
         self._domains.catch_up(folder.journal)
         condensed, votes = self._domains.voted_snapshot()
-        graph = condensed.graph
+        graph, of = condensed.graph, condensed.site_of
         names = graph.names or Names.of([])
-        seeds = [place for name in dict.fromkeys(trusted) if (place := names.find(name)) is not None]
-        found = establish(votes, np.array(seeds, np.int64), count)
+        seeds = np.array([one for name in dict.fromkeys(trusted) if (one := names.find(name)) is not None], np.int64)
+        mass = np.bincount(of[of >= 0], masses[: of.size][of >= 0], graph.pages)
+        found = establish(votes, seeds, count, mass >= least)
         counted = np.zeros(graph.pages, np.bool_)
         counted[found.established] = True
         best = counted.copy()
@@ -253,10 +260,15 @@ class BestDomains:
         inside = counted[votes.sources] & counted[votes.targets]
         among = Graph.from_arrays(votes.sources[inside], votes.targets[inside], graph.pages)
         ranked = self._score(among, found.established.size).top(graph.pages)
-        others = np.flatnonzero(found.via >= 0)
-        others = others[np.argsort(-found.trust[others], kind="stable")[:GROUPED]]
-        groups = {names[place]: names[int(found.via[place])] for place in others.tolist()}
         ranked = ranked[best[ranked]]
-        total = float(found.trust.sum() - found.trust[seeds].sum())
-        shares = found.trust[ranked] / total if ranked.size else np.empty(0)
-        return Established([names[place] for place in ranked.tolist()], shares.tolist(), groups)
+        others = np.flatnonzero(found.via >= 0)
+        others = others[np.argsort(-mass[others], kind="stable")[:GROUPED]]
+        groups = {names[place]: names[int(found.via[place])] for place in others.tolist()}
+        shared = np.bincount(found.via[others], mass[others], graph.pages)
+        heads = np.unique(found.via[others]).tolist()
+        return Established(
+            best=[names[place] for place in ranked.tolist()],
+            mass=mass[ranked].tolist(),
+            groups=groups,
+            group_mass={names[head]: float(shared[head]) for head in heads},
+        )

@@ -1,6 +1,6 @@
 """One step of the flow of trust over a domain graph, in which the largest contribution to each domain does not count.
 
-Contributions of trusted domains always count. Links are grouped by their target, so each domain sums its own in-links.
+Contributions of domains that are vouched for always count. Links are grouped by their target, so each domain sums its own in-links.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from surveyor.kernels._jit import kernel
 
 @kernel
 def pass_trust(
-    indptr: IntArray, sources: IdArray, shares: FloatArray, trusted: BoolArray, trust: FloatArray, out: FloatArray
+    indptr: IntArray, sources: IdArray, shares: FloatArray, vouched: BoolArray, trust: FloatArray, out: FloatArray
 ) -> None:
-    """Write the trust that each domain receives, without the largest contribution of a domain that is not trusted."""
+    """Write the trust that each domain receives, without the largest contribution of a domain that is not vouched for."""
     for node in range(out.size):
         total, largest = 0.0, 0.0
         for link in range(indptr[node], indptr[node + 1]):
             given = trust[sources[link]] * shares[link]
             total += given
-            if not trusted[sources[link]] and given > largest:
+            if not vouched[sources[link]] and given > largest:
                 largest = given
         out[node] = max(total - largest, 0.0)
 

@@ -80,20 +80,22 @@ class Standing:
     via: IdArray  # an established or trusted domain for each domain that is neither; -1 for the others and if unknown
 
 
-def establish(links: VotedLinks, trusted: IntArray, most: int | None = None) -> Standing:
-    """Find the established domains, given the ids of the trusted ones; at most `most`, if given."""
-    is_trusted = np.zeros(links.domains, np.bool_)
-    is_trusted[trusted] = True
+def establish(
+    links: VotedLinks, trusted: IntArray, most: int | None = None, eligible: BoolArray | None = None
+) -> Standing:
+    """Find the established domains, given the ids of the trusted ones: at most `most`, and only eligible ones."""
+    known = np.zeros(links.domains, np.bool_)
+    known[trusted] = True
     shares = _shares(links)
-    trust = _trust(links, shares, is_trusted)
+    flow = _flow(links, shares, known)
+    trust = _received(links, shares, np.zeros(links.domains, np.bool_), flow)
     order = np.lexsort((np.arange(links.domains), -trust))
-    order = order[(trust[order] > 0) & ~is_trusted[order]]
+    order = order[(trust[order] > 0) & ~known[order]]
     held = np.cumsum(trust[order])
-    needed = int(np.searchsorted(held, SHARE * held[-1])) + 1 if order.size else 0
-    established = order[: needed if most is None else min(needed, most)]
-    known = is_trusted.copy()
+    established = order[: int(np.searchsorted(held, SHARE * held[-1])) + 1] if order.size else order
+    established = (established if eligible is None else established[eligible[established]])[:most]
     known[established] = True
-    return Standing(trust, established, _grouped(links, trust[links.sources] * shares, shares, known))
+    return Standing(trust, established, _grouped(links, flow[links.sources] * shares, shares, known))
 
 
 def _shares(links: VotedLinks) -> FloatArray:
@@ -103,20 +105,26 @@ def _shares(links: VotedLinks) -> FloatArray:
     return shares
 
 
-def _trust(links: VotedLinks, shares: FloatArray, trusted: BoolArray) -> FloatArray:
-    """Iterate trust until it changes by less than `TOLERANCE`."""
-    from surveyor.kernels.independent_links import pass_trust
-
+def _flow(links: VotedLinks, shares: FloatArray, trusted: BoolArray) -> FloatArray:
+    """Iterate the flow of trust until it changes by less than `TOLERANCE`."""
     start = trusted / max(int(trusted.sum()), 1)
-    trust, received = start.copy(), np.empty(links.domains)
+    flow = start.copy()
     for _ in range(MAX_STEPS):
-        pass_trust(links.indptr, links.sources, shares, trusted, trust, received)
-        after = DAMPING * received + (1 - DAMPING) * start
-        change = float(np.abs(after - trust).sum())
-        trust = after
+        after = DAMPING * _received(links, shares, trusted, flow) + (1 - DAMPING) * start
+        change = float(np.abs(after - flow).sum())
+        flow = after
         if change < TOLERANCE:
             break
-    return trust
+    return flow
+
+
+def _received(links: VotedLinks, shares: FloatArray, vouched: BoolArray, flow: FloatArray) -> FloatArray:
+    """Return what each domain receives without the largest contribution, unless that is of one vouched for."""
+    from surveyor.kernels.independent_links import pass_trust
+
+    received = np.empty(links.domains)
+    pass_trust(links.indptr, links.sources, shares, vouched, flow, received)
+    return received
 
 
 def _grouped(links: VotedLinks, given: FloatArray, shares: FloatArray, known: BoolArray) -> IdArray:

@@ -12,7 +12,8 @@ same sample.
 level. It does a fraction p of the work of the exact count, and nothing else: it does not even read all links once.
 
 **Choosing p.** For a relative standard deviation of ε at rank R, p = 1 / (1 + ε² · S_R). S_R is not known in advance,
-so a pilot with a small p estimates it, and the sample grows until the error at rank R is as small as requested.
+so a pilot with the smallest p that may do (S_R is at most the number of domains) estimates it, and the sample grows
+until the error at rank R is as small as requested; each step aims at no more than is needed (`next_p`).
 
 **Comparing two domains.** Their errors come from the same sample, so those of shared supporters cancel: Var(ĉ_a - ĉ_b)
 = |A △ B| · p (1 - p), with A and B their supporters. Domains with many supporters in common are distinguished far
@@ -64,12 +65,11 @@ from surveyor.rank.domains.reputation import (
 )
 from surveyor.rank.domains.streams import check_disk, open_stream, sample_counts
 
-PILOT = 1e-4
-ENOUGH = 100  # sampled supporters at rank R that a pilot must find: S_R is then known to a tenth
+ENOUGH = 100  # sampled supporters at rank R from which S_R is known to a tenth
 FEW = 5000  # one in this many domains
 SMALLEST = 2.0**-32  # p: no graph has more domains
 ALL = 0.9  # p from which an exact count costs little more
-MAX_GROWTHS = 4  # of a sample towards the requested error
+LEAST_GROWTH, MOST_GROWTH = 1.05, 10.0  # of a sample in a step towards the requested error
 TOP, ERROR = 1000, 0.01
 BYTES_PER_LINK = 16  # of a sampled domain, while the sample is read
 
@@ -181,17 +181,27 @@ def sampled_supporters(
 def _growth(sample: SupporterSample, top: int, error: float) -> Iterator[float]:
     """Yield the p to grow a sample to, until its error at rank `top` is as small as requested."""
     check_target(top, error)
-    p = PILOT
-    yield p
-    while p < 1 and (count := sample.score_at(top) * p) < ENOUGH:  # too few for an estimate
-        p = round_up(p * min(10.0, 2 * ENOUGH / max(count, 1.0)))
+    p, following = 0.0, p_for(error, sample.graph.pages)
+    while following > p:
+        p = following
         yield p
-    for _ in range(MAX_GROWTHS):
-        needed = p_for(error, sample.score_at(top))
-        if needed <= p:
-            return
-        p = needed
-        yield p
+        following = next_p(p, sample.score_at(top) * p, error)
+
+
+def next_p(p: float, count: float, error: float) -> float:
+    """Return the p to count with next, given the count at the requested rank: p itself if that is enough.
+
+    A pilot is the smallest p that any graph of this size can need. A small count then tells an upper limit of the
+    supporters at this rank, and so a p that is not too large; from `ENOUGH` on, the estimate is used. Stopping at a
+    count favours samples in which it is too high by chance, so it has to be higher by one standard deviation.
+    """
+    error /= math.sqrt(1 + error)
+    if p >= 1 or (count > 0 and 1 - p <= error**2 * count):
+        return p
+    if count >= ENOUGH:
+        return max(p_for(error, count / p), round_up(LEAST_GROWTH * p))
+    most = (count + 2 * math.sqrt(count) + 2) / p  # supporters, with a margin of two standard deviations
+    return round_up(p * min(max(p_for(error, most) / p, LEAST_GROWTH), MOST_GROWTH))
 
 
 def p_for(error: float, score: float) -> float:
@@ -287,9 +297,9 @@ def streamed_supporters(
     description = describe(folder)
     domains = description["pages"]
     graph = open_folder(folder)  # verifies all files, in one additional pass
-    current = check_p(p) if p is not None else PILOT
     if p is None:
         check_target(top, error)
+    current = check_p(p) if p is not None else p_for(error, domains)
     while True:
         check_disk(out, 4 * domains)
         _check_memory(current, description["links"], resources.memory)
@@ -300,19 +310,12 @@ def streamed_supporters(
         rows, names = graph.in_links.indptr, graph.names
         estimate = Reputation("tse", counts, 1 / current, error_model_of(current), rows, names, method)
         count = estimate.score_at(min(top, domains)) * current
-        needed = current if p is not None else _needed_p(current, count, error)
-        if needed <= current * 1.01 or current >= 1:
+        needed = current if p is not None else next_p(current, count, error)
+        if needed <= current:
             reached = BinomialCount(current).relative_error(count / current) if current < 1 else 0.0
             method.update(top=min(top, domains), error=reached)
             return estimate
         current = needed
-
-
-def _needed_p(p: float, count: float, error: float) -> float:
-    """Return the p that the error requires, given the count at the requested rank."""
-    if count < ENOUGH:
-        return round_up(p * min(10.0, 2 * ENOUGH / max(count, 1.0)))
-    return p_for(error, count / p)
 
 
 def _count(folder: Path, p: float, rng: int, out: Path, resources: Resources) -> int:
