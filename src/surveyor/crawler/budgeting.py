@@ -4,12 +4,19 @@ Budgets by reputation start at the minimum for all domains. The domains are rank
 fetched has grown by half, and when the queue is empty. With these geometric steps, all rankings and replays together
 cost no more than a few passes over the journal.
 
-**Automatic numbers.** Let N be the number of pages at the next ranking: half as many again as were fetched. The ranks
-are those of the *established* domains, which trusted domains (those of the seeds) reach through independent links
-(`rank/domains/established.py`). The best one may take a quarter of N, or more where few are established, and the last
-one a hundredth, at least 10 pages. All other domains that are known through the same established one share a hundredth
-of N, and so do all domains discovered since the ranking. So a farm that hangs on one site takes two hundredths,
-however many domains it has. Trusted domains are not limited.
+**Automatic budgets** (`star`) have to hold in a crawl of a thousand pages, in which a farm can outnumber all others.
+Let N be half as many pages again as were fetched, at least 1,000. With each ranking,
+
+- trusted domains (those of the seeds) are not limited;
+- *established* domains, which trusted ones reach through independent links (`rank/domains/established.py`), may take
+  what a star plan over their ranks gives, and at most `MULTIPLE` times their share of the mass; a domain that would get
+  fewer than `OWN` pages is not established. So the established domains of a farm together get a multiple of the mass
+  that flows into the farm, however many they are;
+- all other domains that are known through the same domain share a budget: their share of the mass, at least 2 % and at
+  most 10 % of N;
+- domains discovered since the ranking share 1 % of N.
+
+So a farm on hacked pages of one site, with little mass, takes 3 % of N, however many domains it has.
 """
 
 from __future__ import annotations

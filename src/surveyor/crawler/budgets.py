@@ -55,13 +55,9 @@ if TYPE_CHECKING:
 
 Kind = Literal["auto", "star", "power", "flat"]
 MOST = 10**9  # upper limit of pages per domain and of ranks: their product fits a 64-bit integer
-QUARTER, HUNDREDTH = 4, 100  # parts of a crawl: the most of one established domain, and the least
-SLACK = 6  # times the crawl that all established domains may take together, at least
-MULTIPLE, FRACTION = 4, 3.0  # of its share of the mass: the part of a crawl for an established domain, and a group
-GROUPS_PART = 50
-OWN = 5
-CAP = 0.035
-FLOOR = 0.01
+SLACK, PART = 6, 4  # an automatic star plan: all ranks together may take SLACK times the crawl, the best 1 / PART of it
+MULTIPLE, OWN = 8, 10  # times its share of the mass that an established domain may take; the least pages it must get
+GROUP_FLOOR, GROUP_CAP, UNKNOWN = 0.02, 0.1, 0.01  # parts of a crawl for a group, and for all domains not yet ranked
 GROUP = "via "  # before the name of a group; not part of a domain name
 AT_ONCE = 1 << 20  # ranks summed at a time
 NUMBER = r"(\d[\d_]*(?:\.\d+)?[kmg]?)"
@@ -117,9 +113,8 @@ class Plan:
     def for_crawl(self, pages: int, established: int) -> Plan:
         """Return the automatic plan for a crawl of this many pages with this many established domains."""
         ranks = max(established, 1)
-        most = max(pages // QUARTER, SLACK * pages // ranks, self.least)
-        least = max(self.least, pages // GROUPS_PART)
-        return replace(self, kind="star", least=min(least, most), most=most, ranks=ranks)
+        most = max(pages // PART, SLACK * pages // ranks, OWN)
+        return replace(self, kind="star", least=OWN, most=most, ranks=ranks)
 
     @property
     def reach(self) -> int:
@@ -265,14 +260,13 @@ class Limits:
     @classmethod
     def automatic(cls, plan: Plan, pages: int, found: Established, trusted: Iterable[str]) -> Limits:
         """Return the budgets for a crawl of this many pages, given the established domains."""
-        sized = plan.for_crawl(pages, len(found.best))
-        best = sized.pages(np.arange(1, len(found.best) + 1))
-        best = np.minimum(best, (MULTIPLE * pages * np.array(found.mass)).astype(np.int64))
-        limits = dict(zip(found.best, best.tolist(), strict=True))
+        ranks = np.arange(1, len(found.best) + 1)
+        by_mass = (MULTIPLE * pages * np.array(found.mass)).astype(np.int64)
+        best = np.minimum(plan.for_crawl(pages, len(found.best)).pages(ranks), by_mass)
+        limits = dict(zip(found.best, best.tolist(), strict=True)) | dict.fromkeys(trusted, MOST)
         for group, mass in found.group_mass.items():
-            limits[f"{GROUP}{group}"] = int(min(max(FRACTION * mass, FLOOR), CAP) * pages)
-        shared = pages // HUNDREDTH
-        return cls(shared, limits | dict.fromkeys(trusted, MOST), found.groups)
+            limits[f"{GROUP}{group}"] = int(min(max(mass, GROUP_FLOOR), GROUP_CAP) * pages)
+        return cls(int(UNKNOWN * pages), limits, found.groups)
 
     @classmethod
     def by_rank(cls, plan: Plan, best: Iterable[str], trusted: Iterable[str] = ()) -> Limits:

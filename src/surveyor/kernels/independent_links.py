@@ -1,6 +1,6 @@
 """One step of the flow of trust over a domain graph, in which the largest contribution to each domain does not count.
 
-Contributions of domains that are vouched for always count. Links are grouped by their target, so each domain sums its own in-links.
+Contributions of domains that are vouched for always count. Links are grouped by their target: each domain sums its own.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from surveyor.kernels._jit import kernel
 def pass_trust(
     indptr: IntArray, sources: IdArray, shares: FloatArray, vouched: BoolArray, trust: FloatArray, out: FloatArray
 ) -> None:
-    """Write the trust that each domain receives, without the largest contribution of a domain that is not vouched for."""
+    """Write what each domain receives, without the largest contribution of a domain that is not vouched for."""
     for node in range(out.size):
         total, largest = 0.0, 0.0
         for link in range(indptr[node], indptr[node + 1]):

@@ -8,8 +8,9 @@
     bv         level-2 supporters from bit vectors
     qvs        paths of two links
 
-`DomainOptions.memory` limits the memory used. TSE, `supp` and `qvs` stream a graph folder that does not fit; the other
-scores read links sequentially in any case, with a few numbers per domain in memory. Other files are first built into a folder if a limit is set.
+`DomainOptions.memory` limits the memory used. TSE, `supp` and `qvs` stream a graph folder that does not fit; the
+other scores read links sequentially in any case, with a few numbers per domain in memory. Other files are first built
+into a folder if a limit is set.
 
     >>> links = [(f"fan{k}.example", "hub.example") for k in range(9)] + [("hub.example", "star.example")]
     >>> result = domains(Graph.from_edges(links))
