@@ -44,7 +44,7 @@ def cheap(count: int) -> Shape:
 
 def clique(count: int) -> Shape:
     """Each page links to all other domains."""
-    return lambda domain, page: [one for one in range(count) if one != domain]
+    return lambda domain, _page: [one for one in range(count) if one != domain]
 
 
 def aimed(count: int, through: int = 3) -> Shape:
@@ -139,8 +139,8 @@ class FarmWeb:
         body = "".join(f'<a href="{link}">x</a>' for link in links).encode()
         return Fetched(url, status=200, headers=HTML, body=body, raw=body)
 
-    async def address(self, host: str) -> str:
-        """Return the address of a host: each has its own."""
+    async def address(self, _host: str) -> str:
+        """Return the address of a host: unknown, so each host is paced by itself."""
         return ""
 
     def _honest_links(self, url: str) -> list[str] | None:

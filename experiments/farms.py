@@ -17,6 +17,7 @@ import asyncio
 import math
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -70,7 +71,7 @@ def crawl(web: FarmWeb, pages: int, budget: str, delay: float) -> None:
         with folder:
             clock = Clock()
             hosts = create_hosts(folder, settings, clock)
-            connection = Connection(web, None, hosts, clock.wait, 0.0)  # type: ignore[arg-type]
+            connection = Connection(web, None, hosts, clock.wait, 0.0)
             asyncio.run(run(folder, settings, parse_rule(settings.until), connection=connection))
 
 
@@ -107,7 +108,7 @@ def rerank(domains: int) -> None:
     supporters(small)
     establish(VotedLinks(small.in_links.indptr, small.in_links.indices, np.ones(small.links, np.int64)), np.arange(3))
     seeds = np.argsort(-rows.degrees(), kind="stable")[:3]
-    steps = {
+    steps: dict[str, Callable[[], object]] = {
         "established domains": lambda: establish(links, seeds, RANKS),
         "in-degree": lambda: in_degree(graph).top(RANKS),
         f"TSE, {ERROR:.0%} at rank {RANKS:,}": lambda: sampled_supporters(graph, top=RANKS, error=ERROR),

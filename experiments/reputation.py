@@ -6,7 +6,8 @@ A synthetic web of domains (the preset `domains-2007`) is written to a folder, o
 in a separate process with two threads, which reports its time and the increase of its memory. Level-2 supporters are
 counted for random domains, to extrapolate the cost for all, and, unless `--large`, for all: this is the ground truth
 for the estimates, over the domains with the most true supporters. The error is the mean of |estimate / truth - 1|, for
-TSE over ten seeds. Exact counts are also streamed within 200 MB. With `--large`, for webs larger than memory, only streamed methods are measured: TSE and PageRank.
+TSE over ten seeds. Exact counts are also streamed within 200 MB. With `--large`, for webs larger than memory, only
+streamed methods are measured: TSE and PageRank.
 *Cold* means that the files were dropped from the page cache before. The output is Markdown.
 """
 

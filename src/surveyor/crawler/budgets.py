@@ -64,7 +64,7 @@ NUMBER = r"(\d[\d_]*(?:\.\d+)?[kmg]?)"
 STAR = re.compile(rf"star:{NUMBER}-{NUMBER}(?:@{NUMBER})?")
 POWER = re.compile(rf"power:(\d*\.?\d+)(?::{NUMBER}-{NUMBER})?")
 FLAT = re.compile(rf"(?:flat:)?{NUMBER}")
-FORMS = "write star, star:10-10000@10000, power:0.8, flat:500 or a number of pages"
+FORMS = "write star, star,score=supp, star:10-10000@10000, power:0.8, flat:500 or a number of pages"
 SCORES = ("tse", "supp", "in")  # by which domains are ranked
 OPTIONS = f"options are score={'|'.join(SCORES)}, p=auto or p=0.01, and error=10%, as in star,score=tse,p=auto"
 ERROR = 0.1  # relative standard deviation of tse at the last rank that matters

@@ -27,20 +27,22 @@ one with the strongest link to it, or to the domain that it is known through.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from surveyor.arrays import BoolArray, FloatArray, IdArray, IntArray
+from surveyor.kernels.thread_pool import ThreadPool
+from surveyor.rank.sweeps import blocks
 
 DAMPING = 0.85
 SHARE = 0.995  # of the trust outside the trusted domains, held by the established ones
-TOLERANCE = 1e-6  # L1 change of a step, where all trust is at most 1
+TOLERANCE = 1e-5  # L1 change of a step, where all trust is at most 1
 MAX_STEPS = 100  # d ** 100 < 1e-7
 MAX_HOPS = 64  # links from the established domains within which others are grouped
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class VotedLinks:
+class VotedLinks(NamedTuple):
     """Links between domains by target, and the votes of each: of every page of the source, split among its links."""
 
     indptr: IntArray
@@ -81,36 +83,35 @@ class Standing:
 
 
 def establish(
-    links: VotedLinks, trusted: IntArray, most: int | None = None, eligible: BoolArray | None = None
+    links: VotedLinks,
+    trusted: IntArray,
+    most: int | None = None,
+    eligible: BoolArray | None = None,
+    *,
+    threads: int | None = None,
 ) -> Standing:
     """Find the established domains, given the ids of the trusted ones: at most `most`, and only eligible ones."""
     known = np.zeros(links.domains, np.bool_)
     known[trusted] = True
-    shares = _shares(links)
-    flow = _flow(links, shares, known)
-    trust = _received(links, shares, np.zeros(links.domains, np.bool_), flow)
-    order = np.lexsort((np.arange(links.domains), -trust))
-    order = order[(trust[order] > 0) & ~known[order]]
-    held = np.cumsum(trust[order])
-    established = order[: int(np.searchsorted(held, SHARE * held[-1])) + 1] if order.size else order
-    established = (established if eligible is None else established[eligible[established]])[:most]
-    known[established] = True
-    return Standing(trust, established, _grouped(links, flow[links.sources] * shares, shares, known))
+    given = np.maximum(np.bincount(links.sources, links.votes, links.domains), 1.0)
+    with ThreadPool(threads) as pool:
+        flow = _flow(links, given, known, pool)
+        trust = _received(links, flow / given, np.zeros(links.domains, np.bool_), pool)
+        order = np.flatnonzero((trust > 0) & ~known)
+        order = order[np.argsort(-trust[order], kind="stable")]
+        held = np.cumsum(trust[order])
+        established = order[: int(np.searchsorted(held, SHARE * held[-1])) + 1] if order.size else order
+        established = (established if eligible is None else established[eligible[established]])[:most]
+        known[established] = True
+        return Standing(trust, established, _grouped(links, flow / given, 1 / given, known, pool))
 
 
-def _shares(links: VotedLinks) -> FloatArray:
-    """Return the share of each link in the votes of its source."""
-    given = np.bincount(links.sources, links.votes, links.domains)
-    shares: FloatArray = links.votes / given[links.sources]
-    return shares
-
-
-def _flow(links: VotedLinks, shares: FloatArray, trusted: BoolArray) -> FloatArray:
+def _flow(links: VotedLinks, given: FloatArray, trusted: BoolArray, pool: ThreadPool) -> FloatArray:
     """Iterate the flow of trust until it changes by less than `TOLERANCE`."""
     start = trusted / max(int(trusted.sum()), 1)
     flow = start.copy()
     for _ in range(MAX_STEPS):
-        after = DAMPING * _received(links, shares, trusted, flow) + (1 - DAMPING) * start
+        after = DAMPING * _received(links, flow / given, trusted, pool) + (1 - DAMPING) * start
         change = float(np.abs(after - flow).sum())
         flow = after
         if change < TOLERANCE:
@@ -118,28 +119,36 @@ def _flow(links: VotedLinks, shares: FloatArray, trusted: BoolArray) -> FloatArr
     return flow
 
 
-def _received(links: VotedLinks, shares: FloatArray, vouched: BoolArray, flow: FloatArray) -> FloatArray:
+def _received(links: VotedLinks, per_vote: FloatArray, vouched: BoolArray, pool: ThreadPool) -> FloatArray:
     """Return what each domain receives without the largest contribution, unless that is of one vouched for."""
     from surveyor.kernels.independent_links import pass_trust
 
     received = np.empty(links.domains)
-    pass_trust(links.indptr, links.sources, shares, vouched, flow, received)
+    every = ((tuple(links), vouched, per_vote, first, last, received) for first, last in blocks(links.indptr))
+    list(pool.imap(pass_trust, every))
     return received
 
 
-def _grouped(links: VotedLinks, given: FloatArray, shares: FloatArray, known: BoolArray) -> IdArray:
-    """Return the known domain through which each other domain is known, along the strongest links."""
+def _grouped(
+    links: VotedLinks, per_vote: FloatArray, afterwards: FloatArray, known: BoolArray, pool: ThreadPool
+) -> IdArray:
+    """Return the known domain through which each other domain is known, along the strongest links.
+
+    Known domains are compared by what they give, others, which have no trust, by the share of their votes.
+    """
     from surveyor.kernels.independent_links import strongest_source
 
     group = np.full(links.domains, -1, np.int32)
     group[known] = np.flatnonzero(known)
-    best, strength = np.empty(links.domains, np.int32), np.where(known[links.sources], given + 1e-300, 0.0)
+    best = np.empty(links.domains, np.int32)
     for _ in range(MAX_HOPS):
-        strongest_source(links.indptr, links.sources, strength, group >= 0, best)
-        new = np.flatnonzero((group < 0) & (best >= 0))
+        usable = group >= 0
+        every = ((tuple(links), usable, per_vote, first, last, best) for first, last in blocks(links.indptr))
+        list(pool.imap(strongest_source, every))
+        new = np.flatnonzero(~usable & (best >= 0))
         if not new.size:
             break
         group[new] = group[best[new]]
-        strength = shares  # beyond the first step there is no trust to compare
+        per_vote = afterwards
     group[known] = -1
     return group

@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from surveyor.arrays import FloatArray, IntArray
 from surveyor.errors import UsageError
-from surveyor.graph.folder import describe
+from surveyor.graph.folder import describe, open_folder
 from surveyor.graph.formats.streams import atomic_write
 from surveyor.kernels.thread_pool import ThreadPool, cores
 from surveyor.rank.domains.link_counts import Ids
@@ -39,7 +39,6 @@ from surveyor.rank.domains.streams import (
     open_stream,
     pieces,
     sample_counts,
-    verified,
 )
 
 PER_LINK, PER_SOURCE = 32, 48  # bytes of a block of sources, while it is read
@@ -54,7 +53,7 @@ def streamed_exact_supporters(
 ) -> Reputation:
     """Count the level-2 supporters of every domain of a graph folder; write the counts to `out`, a `.npy` file."""
     folder, out = Path(folder), Path(out)
-    graph = verified(folder)  # verifies all files, in one additional pass
+    graph = open_folder(folder)  # verifies all files, in one additional pass
     room = _room(describe(folder)["pages"], resources)
     with open_stream(folder) as stream, _sums(out, stream.domains, np.dtype(np.int64)) as (add, passes):
         for sources in _blocks_of_sources(stream, room):
@@ -65,7 +64,7 @@ def streamed_exact_supporters(
 def streamed_paths(folder: str | Path, *, out: str | Path, resources: Resources = DEFAULT_RESOURCES) -> Reputation:
     """Count the paths of two links that end at each domain of a graph folder; write them to `out`, a `.npy` file."""
     folder, out = Path(folder), Path(out)
-    graph = verified(folder)
+    graph = open_folder(folder)
     room = _room(describe(folder)["pages"], resources)
     with open_stream(folder) as stream, _sums(out, stream.domains, np.dtype(np.float64)) as (add, passes):
         step = room // 16

@@ -18,10 +18,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from surveyor.arrays import IdArray, IntArray, let_go
+from surveyor.arrays import IdArray, IntArray
 from surveyor.errors import GraphError, UsageError
-from surveyor.graph.csr import Graph
-from surveyor.graph.folder import open_folder
 from surveyor.kernels.thread_pool import ThreadPool
 from surveyor.rank.domains.link_counts import Ids
 from surveyor.rank.domains.reputation import Resources
@@ -80,14 +78,6 @@ class GraphStream(NamedTuple):
     def domains(self) -> int:
         """The number of domains."""
         return self.rows.size - 1
-
-
-def verified(folder: Path) -> Graph:
-    """Open a graph folder and read all of it once to verify it; what was read does not stay in memory."""
-    graph = open_folder(folder)
-    for array in (graph.indptr, graph.indices, graph.in_links.indptr, graph.in_links.indices):
-        let_go(array, 0, array.size)
-    return graph
 
 
 @contextmanager

@@ -51,7 +51,7 @@ import numpy as np
 
 from surveyor.errors import UsageError, check_range
 from surveyor.graph.csr import Graph, Rows
-from surveyor.graph.folder import describe
+from surveyor.graph.folder import describe, open_folder
 from surveyor.graph.formats.streams import atomic_write
 from surveyor.kernels.thread_pool import ThreadPool
 from surveyor.rank.domains.link_counts import Ids, LevelSearch, check_depth
@@ -63,7 +63,7 @@ from surveyor.rank.domains.reputation import (
     Reputation,
     Resources,
 )
-from surveyor.rank.domains.streams import check_disk, open_stream, sample_counts, verified
+from surveyor.rank.domains.streams import check_disk, open_stream, sample_counts
 
 ENOUGH = 100  # sampled supporters at rank R from which S_R is known to a tenth
 FEW = 5000  # one in this many domains
@@ -296,7 +296,7 @@ def streamed_supporters(
     folder, out = Path(folder), Path(out)
     description = describe(folder)
     domains = description["pages"]
-    graph = verified(folder)  # verifies all files, in one additional pass
+    graph = open_folder(folder)  # verifies all files, in one additional pass
     if p is None:
         check_target(top, error)
     current = check_p(p) if p is not None else p_for(error, domains)
