@@ -2,7 +2,7 @@
 
 A plan maps domain ranks (1 is the best domain) to pages. Budgets never increase with rank, and none is below `least`:
 
-- *auto* (written `star`): a star plan whose numbers follow from the crawl, see below;
+- *auto* (written `star`): a star plan whose numbers follow from the crawl (`budgeting.py`);
 - *star* (IRLbot): linear in rank from `most` to `least` for the best R domains, `least` for all others:
   least + (most − least) · (1 − (rank − 1)/(R − 1))
 - *power*: most · rank^−gamma, for webs in which a few domains hold nearly all pages;
@@ -380,7 +380,7 @@ def doubled(settings: Mapping[str, Any]) -> str:
         plan = None
     if plan is None or 2 * plan.most > MOST:
         return "none"
-    return str(replace(plan, least=2 * plan.least, most=2 * plan.most))
+    return str(replace(plan.for_graph(plan.ranks), least=2 * plan.least, most=2 * plan.most))
 
 
 def events(folder: SurveyFolder) -> Iterator[Event]:

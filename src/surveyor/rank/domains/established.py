@@ -2,15 +2,16 @@
 
 Supporters of a domain are hard to forge in a graph of millions of domains. In a small crawl they are not: a farm whose
 fetched domains outnumber the others has more supporters than any of them. So budgets need to know first which domains
-count. *Trust* starts at the trusted domains (those of the seeds) and follows links, each page splitting its vote among
-its links. Unlike PageRank, a domain does not count the largest contribution that it receives, unless that comes from a
-trusted domain: t = d · (received − largest) + (1 − d) · start. The largest may come from the one site that was hacked.
+count. A *flow* starts at the trusted domains (those of the seeds) and follows links, each page splitting its vote among
+its links. Unlike in PageRank, a domain does not count the largest contribution that it receives, unless that comes from
+a trusted domain: f = d · (received − largest) + (1 − d) · start. Its *trust* is what it receives without the largest
+contribution, whoever makes that: one page of a trusted domain may be hacked, too.
 
-- Trust is unique, because a step is a contraction in L1 with factor d: leaving out the largest of a list of numbers is
-  monotone, and changes the sum by no more than the numbers change.
+- The flow is unique, because a step is a contraction in L1 with factor d: leaving out the largest of a list of numbers
+  is monotone, and changes the sum by no more than the numbers change.
 - **Domains that the rest of the web reaches through a single domain that is not trusted have no trust**, however many
-  they are and however they link to each other: t = 0 for all of them satisfies the equation, which has one solution.
-- In general the trust of any set F without trusted domains is at most d / (1 − d) times what F receives from outside,
+  they are and however they link to each other: f = 0 for all of them satisfies the equation, which has one solution.
+- In general the flow in any set F without trusted domains is at most d / (1 − d) times what F receives from outside,
   without the largest outside contribution to each of its domains. A farm gains nothing from more domains.
 
 The established domains are the fewest, highest first, that together hold `SHARE` of the trust outside the trusted
@@ -21,7 +22,7 @@ one with the strongest link to it, or to the domain that it is known through.
     >>> sources, targets = np.array([0, 0, 1, 2, 3, 4, 5]), np.array([1, 2, 3, 3, 4, 5, 4])
     >>> found = establish(VotedLinks.of(sources, targets, np.ones(7, np.int64), 6), np.array([0]))
     >>> [names[domain] for domain in found.established.tolist()], [names[via] for via in found.via[[4, 5]].tolist()]
-    (['a', 'b', 'c'], ['c', 'c'])
+    (['c'], ['c', 'c'])
 """
 
 from __future__ import annotations
