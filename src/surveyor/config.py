@@ -138,8 +138,7 @@ class Settings:
     exclude: tuple[str, ...] = LIST("Glob patterns, or re:REGEX; a URL must match none.", (), ANY, "*/print/*")
     depth: int | None = PERHAPS("Maximum number of links from the nearest seed.", None, NATURAL, "5")
     budget: str = BUDGET(
-        "Maximum pages per domain: a number, star (by reputation), star:LEAST-MOST@RANKS; options of the ranking: "
-        "star,score=tse|supp|in,p=auto,error=10%.",
+        "Maximum pages per domain: a number, or by reputation: star, star:LEAST-MOST@RANKS.",
         "",
         ANY,
         "star,score=tse,p=auto",

@@ -191,9 +191,9 @@ def _growth(sample: SupporterSample, top: int, error: float) -> Iterator[float]:
 def next_p(p: float, count: float, error: float) -> float:
     """Return the p to count with next, given the count at the requested rank: p itself if that is enough.
 
-    A pilot is the smallest p that any graph of this size can need. A small count then tells an upper limit of the
+    A pilot is the smallest p that any graph of this size can need. A small count then gives an upper limit of the
     supporters at this rank, and so a p that is not too large; from `ENOUGH` on, the estimate is used. Stopping at a
-    count favours samples in which it is too high by chance, so it has to be higher by one standard deviation.
+    count that happens to be high stops too early, so it has to be one standard deviation higher than the error needs.
     """
     error /= math.sqrt(1 + error)
     if p >= 1 or (count > 0 and 1 - p <= error**2 * count):
