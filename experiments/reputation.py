@@ -6,7 +6,8 @@ A synthetic web of domains (the preset `domains-2007`) is written to a folder, o
 in a separate process with two threads, which reports its time and the increase of its memory. Level-2 supporters are
 counted for random domains, to extrapolate the cost for all, and, unless `--large`, for all: this is the ground truth
 for the estimates, over the domains with the most true supporters. The error is the mean of |estimate / truth - 1|, for
-TSE over ten seeds. With `--large`, for webs larger than memory, only streamed methods are measured: TSE and PageRank.
+TSE over ten seeds. Exact counts are also streamed within 200 MB. With `--large`, for webs larger than memory, only
+streamed methods are measured: TSE and PageRank.
 *Cold* means that the files were dropped from the page cache before. The output is Markdown.
 """
 
@@ -31,6 +32,7 @@ import numpy as np
 from surveyor.arrays import FloatArray
 from surveyor.graph.csr import Graph
 from surveyor.graph.synthetic.generate import PRESETS, synthetic_web
+from surveyor.rank.domains.external import streamed_exact_supporters, streamed_paths
 from surveyor.rank.domains.link_counts import in_degree, supporters, supporters_of, two_link_paths, weighted_in_degree
 from surveyor.rank.domains.reach_sketches import bit_vectors, hyperball
 from surveyor.rank.domains.reputation import Reputation, Resources
@@ -39,6 +41,7 @@ from surveyor.rank.pagerank import SolverOptions, pagerank
 
 THREADS = 2
 RESOURCES = Resources(threads=THREADS)
+LIMITED = Resources(threads=THREADS, memory=200_000_000)  # of exact counts from a stream
 SOLVER = SolverOptions(threads=THREADS)
 SAMPLED = 20_000  # domains whose supporters are counted to extrapolate the cost of all
 LISTS = (1_000, 10_000)
@@ -64,6 +67,8 @@ STEPS = (
     "TSE 1e-4, streamed",
     "TSE 1e-4, streamed, cold",
     "TSE 1e-3, streamed",
+    "SUPP2, streamed",
+    "QVS, streamed",
 )
 LARGE = ("read cold", "TSE 1e-4, streamed, cold", "read", "TSE 1e-4, streamed", "PageRank 1e-6")
 Result = dict[str, Any]
@@ -72,6 +77,10 @@ Result = dict[str, Any]
 def scores(step: str, graph: Graph, folder: Path, out: Path) -> Callable[[], Reputation]:
     """Return the computation of a step."""
     parameter = next((float(word.strip(",")) for word in step.split() if word.startswith("1e-")), 0.0)
+    if step.startswith("SUPP2, streamed"):
+        return lambda: streamed_exact_supporters(folder, out=out / "counts.npy", resources=LIMITED)
+    if step.startswith("QVS, streamed"):
+        return lambda: streamed_paths(folder, out=out / "counts.npy", resources=LIMITED)
     if "streamed" in step:
         return lambda: streamed_supporters(folder, parameter, out=out / "counts.npy", resources=RESOURCES)
     methods: dict[str, Callable[[], Reputation]] = {

@@ -12,7 +12,7 @@ from urllib.parse import urljoin
 from experiments.fake_time import Time as Time  # used by most tests
 
 from surveyor.config import Settings
-from surveyor.crawler.budgets import Rank
+from surveyor.crawler.budgeting import Rank
 from surveyor.crawler.session import Result, Watch, create_hosts, run
 from surveyor.crawler.sources.live import Connection
 from surveyor.crawler.start import start

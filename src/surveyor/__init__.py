@@ -51,6 +51,7 @@ _MODULES = {  # module -> its public names
     "rank.comparison": "Comparison compare_ranks",
     "rank.domains.link_counts": "supporters",
     "rank.domains.reach_sketches": "Balls bit_vectors harmonic hyperball",
+    "rank.domains.external": "streamed_exact_supporters streamed_paths",
     "rank.domains.reputation": "Reputation Resources",
     "rank.domains.scores": "Domain DomainOptions Domains domains",
     "rank.domains.trust": "Trust trust",
@@ -158,6 +159,8 @@ __all__ = [
     "sampled_supporters",
     "scout",
     "simulate",
+    "streamed_exact_supporters",
+    "streamed_paths",
     "streamed_supporters",
     "supporters",
     "synthetic_web",
@@ -217,6 +220,7 @@ if TYPE_CHECKING:
     from surveyor.graph.synthetic.generate import SyntheticWeb, rmat, synthetic_web
     from surveyor.outcome import Outcome
     from surveyor.rank.comparison import Comparison, compare_ranks
+    from surveyor.rank.domains.external import streamed_exact_supporters, streamed_paths
     from surveyor.rank.domains.link_counts import supporters
     from surveyor.rank.domains.reach_sketches import Balls, bit_vectors, harmonic, hyperball
     from surveyor.rank.domains.reputation import Reputation, Resources

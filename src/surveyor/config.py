@@ -141,10 +141,10 @@ class Settings:
     exclude: tuple[str, ...] = LIST("Glob patterns, or re:REGEX; a URL must match none.", (), ANY, "*/print/*")
     depth: int | None = PERHAPS("Maximum number of links from the nearest seed.", None, NATURAL, "5")
     budget: str = BUDGET(
-        "Maximum pages per domain: a number, or star:LEAST-MOST@RANKS (by reputation).",
+        "Maximum pages per domain: a number, or by reputation: star, star:LEAST-MOST@RANKS.",
         "",
         ANY,
-        "star:10-10000@10000",
+        "star,score=tse,p=auto",
     )
     budget_file: str = FILE("CSV of domains and page budgets; all other domains have --budget.", "", ANY, "budgets.csv")
     damping: float = NUMBER("Probability of following a link.", 0.85, DAMPING, "0.85")
@@ -244,7 +244,9 @@ def _not_higher(name: str) -> Callable[[Any], bool]:
     return lambda value: value <= FIELDS[name].default
 
 
-NO_FILE = re.compile(r"\s*(none|(star|power:|flat:)?[\d_.:@+kmg-]*)\s*", re.IGNORECASE)  # budgets that name no file
+NO_FILE = re.compile(  # budgets that name no file
+    r"\s*(none|(star|power:|flat:)?[\d_.:@+kmg-]*(,\s*(score|p|error)\s*=\s*[a-z\d.%]+\s*)*)\s*", re.IGNORECASE
+)
 LOWER = ("delay", "domain_delay", "backoff")  # wide if lower than the default
 NARROW: Mapping[str, Callable[[Any], object]] = {  # settings that could widen access, and when they do not
     **{name: _not_lower(name) for name in LOWER},

@@ -9,11 +9,9 @@ from pathlib import Path
 import pytest
 
 from crash_recovery import STEADY, Setting, accounts, difference, rows, sums
-from surveyor.crawler import budgets
+from surveyor.crawler import budgeting, budgets
 from surveyor.crawler import session as live
 from surveyor.crawler.budgets import Limits
-from surveyor.crawler.domain_graph import BestDomains
-from surveyor.rank.domains.link_counts import in_degree
 from surveyor.store.directory import SurveyFolder
 from surveyor.web.urls import domain, host
 from test_crash import ALL, whole_run
@@ -32,13 +30,13 @@ def limits(path: Path) -> list[Limits]:
 
 
 @pytest.fixture(autouse=True)
-def by_in_links(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rank domains in a way that is quick, and soon."""
-    monkeypatch.setattr(live, "BestDomains", lambda: BestDomains(in_degree))
-    monkeypatch.setattr(budgets, "FIRST", 12)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rank domains soon, for a small crawl."""
+    monkeypatch.setattr(budgeting, "FIRST", 12)
+    monkeypatch.setattr(budgeting, "LEAST_SIZE", 50)
 
 
-@pytest.mark.parametrize("budget", ["flat:2", "star:2-9@4+1"])
+@pytest.mark.parametrize("budget", ["flat:2", "star:2-9@4+1,score=in", "star"])
 @pytest.mark.slow
 def test_killed_after_any_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, budget: str) -> None:
     monkeypatch.setattr(live, "save", lambda *_: False)
@@ -64,7 +62,7 @@ def test_killed_after_any_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_a_checkpoint_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, strategy: str) -> None:
     monkeypatch.setattr(live, "SAVE_EVERY", 0.0)
     monkeypatch.setattr(live, "SAVE_SHARE", 0.0)
-    setting = Setting(STEADY, options={"budget": "star:2-9@4", "strategy": strategy})
+    setting = Setting(STEADY, options={"budget": "star:2-9@4,score=in", "strategy": strategy})
     images = whole_run(setting, tmp_path, ALL, every=9)
     path = tmp_path / "a.survey"
     expected, result = rows(path), accounts(path)

@@ -14,7 +14,8 @@ import surveyor as sv
 from console import CommandResult
 from fake_web import CONTACT, Sites, Time, crawled, page, rules
 from surveyor.config import Settings
-from surveyor.crawler.budgets import Budgeting, DomainBudgets, events, latest, limits_of
+from surveyor.crawler.budgeting import Budgeting
+from surveyor.crawler.budgets import DomainBudgets, events, latest, limits_of
 from surveyor.crawler.replay import derive
 from surveyor.crawler.start import start
 from surveyor.errors import InputError, UsageError
@@ -258,10 +259,19 @@ def test_domains_are_ranked_again_as_the_crawl_grows(path: Path) -> None:
     names = [f"{OTHER}{number}" for number in range(300)]
     client = Sites(Time(), {HOME: page(HOME, *names), **{url: page(url) for url in names}})
     crawled(path, [HOME], client, rank=rank, scope="any", budget="star:110-250@2")
-    assert ranked == [100, 150, 225, 251]  # half as many again each time, and when no other page is left
+    assert ranked == [
+        20,
+        30,
+        45,
+        68,
+        102,
+        153,
+        230,
+        251,
+    ]  # half as many again each time, and when no other page is left
     assert asked_for(client) == {"a.org": 1, "b.org": 250}
     with SurveyFolder.open(path, write=False) as folder:
-        assert [event.detail["reopened"] for event in events(folder)] == [[]] * 5  # it never ran out before
+        assert [event.detail["reopened"] for event in events(folder)] == [[]] * 9  # it never ran out before
     check(path).close()
 
 
@@ -305,3 +315,46 @@ def test_the_command_line_says_what_was_refused_and_how_to_get_it(
         assert sorted(limits_of(last).pages.values()) == [3, 5, 7, 9]
     wrong = CommandResult(capsys, "crawl", *web.seeds, *words, *goal, "--budget", "moon")
     assert (wrong.code, "'moon' is not a budget" in wrong.err) == (2, True)
+
+
+# --- automatic budgets ---
+
+
+def farm(honest: int = 40, each: int = 8) -> dict[str, Any]:
+    """Return honest sites that link to each other, one of which was hacked, and 300 spam domains of 40 pages each."""
+    rng = np.random.default_rng(4)
+    answers: dict[str, Any] = {}
+    for site in range(honest):
+        for number in range(each):
+            others = [f"http://h{one}.org/{rng.integers(0, each)}" for one in rng.integers(0, honest, 5)]
+            spam = ["http://spam0.org/0"] if (site, number) == (17, 3) else []
+            own = [f"http://h{site}.org/{one}" for one in range(each)]
+            url = f"http://h{site}.org/{number}"
+            answers[url] = page(url, *own, *others, *spam)
+    for site in range(300):
+        for number in range(40):
+            others = [f"http://spam{one}.org/0" for one in rng.integers(0, 300, 6)]
+            url = f"http://spam{site}.org/{number}"
+            answers[url] = page(url, f"/{number + 1}", f"/{number + 2}", *others)
+    return answers
+
+
+@pytest.mark.parametrize("budget", ["star", "star,score=supp", "star,score=in", "star,p=0.5"])
+def test_automatic_budgets_stop_a_farm_and_not_the_others(path: Path, budget: str) -> None:
+    client = Sites(Time(), farm())
+    if budget == "star":
+        crawled(path.with_name("free.survey"), ["http://h0.org/0"], client, scope="any", until="pages=600", delay=0.0)
+        assert sum(count for name, count in asked_for(client).items() if name.startswith("spam")) > 250
+        client.log.clear()
+    crawled(path, ["http://h0.org/0"], client, scope="any", budget=budget, until="pages=600", delay=0.0)
+    asked = asked_for(client)
+    assert sum(count for name, count in asked.items() if name.startswith("spam")) <= 30
+    assert sum(count for name, count in asked.items() if name.startswith("h")) >= 0.99 * 40 * 8
+    with check(path) as survey:
+        assert survey.blocked()[0]["reason"] == "budget"
+    with SurveyFolder.open(path, write=False) as folder:
+        last = latest(folder)
+        assert last is not None
+        limits = limits_of(last)
+    assert {limits.account(f"spam{one}.org") for one in range(1, 300)} <= {"via h17.org", "via "}
+    assert not [name for name in limits.pages if name.startswith("spam")]

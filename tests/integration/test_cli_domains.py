@@ -129,7 +129,7 @@ def test_files_hold_the_results_of_the_library(
         "spam_mass": result.trust.spam_masses(order),
         "pagerank": result.scores["pagerank"].scores[order],
         "in": result.scores["in"].scores[order],
-        "pages": budgets.parse("star+7").pages(np.arange(1, order.size + 1), order < 5),
+        "pages": budgets.parse("star+7").for_graph(order.size).pages(np.arange(1, order.size + 1), order < 5),
         "bad": np.isin(order, web.pages_of_kind("boosted")).astype(int),
     }
     if suffix == ".parquet":

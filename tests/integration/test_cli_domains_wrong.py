@@ -88,7 +88,7 @@ def test_scores_that_exceed_the_memory_limit_are_rejected(capsys: pytest.Capture
     assert printed.err.startswith(
         "harmonic over 408 domains needs about 65,280 bytes of memory, and memory is limited to 4,000 bytes"
     )
-    assert "hint: tse reads a graph folder as a stream" in printed.err
+    assert "hint: tse, supp and qvs read a graph folder as a stream" in printed.err
 
 
 # Invalid options

@@ -33,6 +33,8 @@ def plans(draw: st.DrawFn) -> Plan:
     least = draw(st.integers(1, 50))
     most = least if kind == "flat" else draw(st.integers(least, 5_000))
     ranks = draw(st.integers(1, 300)) if kind == "star" else 10_000
+    if kind == "auto":
+        least, most = 10, 10_000
     gamma = draw(st.floats(0.05, 3)) if kind == "power" else 1.0
     return Plan(kind, least, most, ranks, gamma, draw(st.sampled_from([0, 7])))
 
@@ -63,7 +65,9 @@ def test_what_is_written_is_read_again(plan: Plan) -> None:
 
 
 def test_the_default_is_that_of_irlbot() -> None:
-    assert parse("star") == Plan("star", 10, 10_000, 10_000)
+    assert parse("star") == Plan("auto")
+    assert parse("star").for_graph(10**6) == parse("star:10-10000") == Plan("star", 10, 10_000, 10_000)
+    assert parse("star").for_graph(50).ranks == 50
     assert Plan().pages(np.array([1, 10_000, 10_001])).tolist() == [10_000, 10, 10]
     assert Plan(ranks=1).pages(np.array([1, 2])).tolist() == [10_000, 10]
 
@@ -83,6 +87,11 @@ def test_large_numbers_do_not_overflow() -> None:
         ("star:5-100@20+1", Plan("star", 5, 100, 20, trusted=1)),
         ("power:0.8", Plan("power", 10, 10_000, gamma=0.8)),
         ("power:1:1-1_000", Plan("power", 1, 1_000, gamma=1.0)),
+        ("star+5", Plan("auto", trusted=5)),
+        ("star,score=tse,p=auto", Plan("auto")),
+        ("Star, score=SUPP", Plan("auto", score="supp")),
+        ("star,p=1%,error=20%", Plan("auto", p=0.01, error=0.2)),
+        ("star:5-100@20+1,score=in", Plan("star", 5, 100, 20, trusted=1, score="in")),
     ],
 )
 def test_plans_in_one_line(text: str, plan: Plan) -> None:
@@ -104,6 +113,14 @@ def test_plans_in_one_line(text: str, plan: Plan) -> None:
         ("star:1-10@0", "a budget with 0 ranks"),
         ("power:0", "a budget with power 0"),
         ("9999g", "pages"),
+        ("star,score=pagerank", "by the score 'pagerank'"),
+        ("star,p=2", "a budget with p = 2"),
+        ("star,p=x", "'x' is not a share"),
+        ("star,error=0", "a budget with an error of 0"),
+        ("star,size=3", "'size=3' is not an option"),
+        ("star,p=0.1,p=0.2", "'p=0.2' is not an option"),
+        ("star,score=in,p=0.1", "only tse has p and error"),
+        ("500,score=in", "500 needs no ranking"),
     ],
 )
 def test_bad_plans_get_one_sentence(text: str, says: str) -> None:

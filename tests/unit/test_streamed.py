@@ -14,7 +14,7 @@ from graph_distances import at_distance, graphs
 from surveyor.errors import GraphError, UsageError
 from surveyor.graph.csr import Graph
 from surveyor.graph.synthetic.generate import rmat
-from surveyor.rank.domains import tse as streamed
+from surveyor.rank.domains import streams as streamed
 from surveyor.rank.domains.reputation import Resources
 from surveyor.rank.domains.tse import sampled_supporters, streamed_supporters
 

@@ -158,15 +158,33 @@ def test_threads_change_nothing(web: Graph) -> None:
 @pytest.mark.compiled
 def test_p_is_chosen_for_the_requested_error(web: Graph, truth: np.ndarray) -> None:
     at = np.sort(truth)[-100]
-    errors = []
+    errors, ratios = [], []
     for seed in range(100):
         estimate = sampled_supporters(web, top=100, error=0.05, rng=seed)
         p = estimate.method["p"]
-        assert estimate.method["error"] <= 0.0525
-        assert 0.5 < p * (1 + 0.05**2 * at) < 2
+        assert estimate.method["error"] <= 0.05
+        ratios.append(p * (1 + 0.05**2 * at))
         node = int(np.argsort(truth)[-100])
         errors.append((estimate.score(node) - truth[node]) / truth[node])
     assert 0.8 < np.std(errors) / 0.05 < 1.2
+    assert 1 <= np.mean(ratios) < 1.2  # as many are drawn as are needed
+    assert max(ratios) < 1.5
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize(("scale", "top", "error"), [(11, 100, 0.1), (11, 20, 0.3), (13, 300, 0.2), (13, 1000, 0.1)])
+def test_no_more_is_drawn_than_an_error_needs(scale: int, top: int, error: float) -> None:
+    """Graphs where a pilot of a fixed size would draw up to 20 times as many domains."""
+    graph = rmat(scale, 10, rng=scale)
+    counts = supporters(graph).raw
+    node = int(np.argsort(-counts, kind="stable")[top - 1])
+    estimates = [sampled_supporters(graph, top=top, error=error, rng=seed) for seed in range(60)]
+    needed = 1 / (1 + error**2 * float(counts[node]))
+    ratios = np.array([estimate.method["p"] for estimate in estimates]) / needed
+    assert 1 <= ratios.mean() < 1.15 * (1 + error)
+    assert all(estimate.method["error"] <= error for estimate in estimates)
+    misses = np.array([estimate.score(node) for estimate in estimates]) / counts[node] - 1
+    assert 0.7 * error < np.sqrt(np.mean(misses**2)) < 1.25 * error  # 60 draws
 
 
 def test_a_list_longer_than_the_graph_is_counted_exactly() -> None:

@@ -353,6 +353,7 @@ def _score(
     size = f"{counted(graph.pages, 'domain')}, {counted(graph.links, 'link')}"
     memory = f"{format_bytes(needed)} needed, {format_bytes(limit)} allowed"
     output.info(f"{size}; {result.mode} ({memory}), {duration(seconds[0])}")
+    plan = plan and plan.for_graph(graph.pages)
     return DomainReport(result, plan, _listed_ids(output, graph, bad), _listed_ids(output, graph, trusted))
 
 

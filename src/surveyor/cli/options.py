@@ -59,7 +59,7 @@ SETTING_VALUES = {
     "scope": ("host", "domain", "prefix", "any"),
     "strategy": STRATEGIES,
     "until": ("coverage=0.95", "coverage=0.95@95%", "pages=5000", "requests=10000", "minutes=60", "bytes=1GB"),
-    "budget": ("500", "star:10-10000@10000"),
+    "budget": ("500", "star", "star,score=supp", "star:10-10000@10000"),
 }
 DANGLING = ("teleport", "uniform")
 SHARED = ("json", "csv", "quiet", "verbose", "log_json", "no_color", "debug")

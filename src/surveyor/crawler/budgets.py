@@ -2,7 +2,8 @@
 
 A plan maps domain ranks (1 is the best domain) to pages. Budgets never increase with rank, and none is below `least`:
 
-- *star* (IRLbot; the default): linear in rank from `most` to `least` for the best R domains, `least` for all others:
+- *auto* (written `star`): a star plan whose numbers follow from the crawl (`budgeting.py`);
+- *star* (IRLbot): linear in rank from `most` to `least` for the best R domains, `least` for all others:
   least + (most − least) · (1 − (rank − 1)/(R − 1))
 - *power*: most · rank^−gamma, for webs in which a few domains hold nearly all pages;
 - *flat*: the same for all domains.
@@ -12,8 +13,8 @@ Trusted domains (those of the seeds) may get extra pages. A plan is written in o
     >>> plan = parse("star:10-10000@10000")
     >>> plan.pages(np.array([1, 5_000, 10_000, 2_000_000, 0])).tolist()  # 0: unranked
     [10000, 5005, 10, 10, 10]
-    >>> plan == Plan(), str(parse("2k")), str(parse("power:0.8:10-50000+500"))
-    (True, 'flat:2000', 'power:0.8:10-50000+500')
+    >>> plan == Plan(), str(parse("2k")), str(parse("power:0.8:10-50000+500")), str(parse("star,p=1%"))
+    (True, 'flat:2000', 'power:0.8:10-50000+500', 'star,p=0.01')
     >>> f"{plan.total(1_000_000):,}"
     '59,950,000'
 
@@ -22,19 +23,14 @@ The pages a domain has spent are counted from the visits since the survey was cr
 pages (`--again`), which starts a new period. A page over its budget is blocked, and so is its mass. When limits change,
 domains below their limit again are *opened*, and the event lists them: their blocked pages are queued again as if they
 had never been blocked. A replay therefore needs no ranking and reaches the state of the crawl.
-
-Budgets by reputation start at the minimum for all domains. The domains are ranked again whenever the number of pages
-fetched has grown by half, and when the queue is empty. With these geometric steps, all rankings and replays together
-cost no more than a few passes over the journal.
 """
 
 from __future__ import annotations
 
 import csv
 import hashlib
-import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
@@ -46,7 +42,6 @@ from surveyor.arrays import AnyIntArray, BoolArray, IntArray
 from surveyor.errors import InputError, UsageError
 from surveyor.graph.formats.streams import reject_pipe
 from surveyor.outcome import Event
-from surveyor.stopping import Either, Progress
 from surveyor.web import urls
 from surveyor.web.suffixes import spelt
 from surveyor.web.urls import domain, host
@@ -54,18 +49,25 @@ from surveyor.web.urls import domain, host
 if TYPE_CHECKING:
     from surveyor.arrays import IdArray
     from surveyor.config import Settings
-    from surveyor.crawler.replay import Derived
+    from surveyor.crawler.domain_graph import Established
     from surveyor.store.directory import SurveyFolder
     from surveyor.web.urls import Urls
 
-Kind = Literal["star", "power", "flat"]
+Kind = Literal["auto", "star", "power", "flat"]
 MOST = 10**9  # upper limit of pages per domain and of ranks: their product fits a 64-bit integer
+SLACK, PART = 6, 4  # an automatic star plan: all ranks together may take SLACK times the crawl, the best 1 / PART of it
+MULTIPLE, OWN = 8, 10  # times its share of the mass that an established domain may take; the least pages it must get
+GROUP_FLOOR, GROUP_CAP, UNKNOWN = 0.02, 0.1, 0.01  # parts of a crawl for a group, and for all domains not yet ranked
+GROUP = "via "  # before the name of a group; not part of a domain name
 AT_ONCE = 1 << 20  # ranks summed at a time
 NUMBER = r"(\d[\d_]*(?:\.\d+)?[kmg]?)"
-STAR = re.compile(rf"star(?::{NUMBER}-{NUMBER}(?:@{NUMBER})?)?")
+STAR = re.compile(rf"star:{NUMBER}-{NUMBER}(?:@{NUMBER})?")
 POWER = re.compile(rf"power:(\d*\.?\d+)(?::{NUMBER}-{NUMBER})?")
 FLAT = re.compile(rf"(?:flat:)?{NUMBER}")
-FORMS = "write star, star:10-10000@10000, power:0.8, flat:500 or a number of pages"
+FORMS = "write star, star,score=supp, star:10-10000@10000, power:0.8, flat:500 or a number of pages"
+SCORES = ("tse", "supp", "in")  # by which domains are ranked
+OPTIONS = f"options are score={'|'.join(SCORES)}, p=auto or p=0.01, and error=10%, as in star,score=tse,p=auto"
+ERROR = 0.1  # relative standard deviation of tse at the last rank that matters
 SCALES = {"k": 10**3, "m": 10**6, "g": 10**9}
 
 
@@ -79,23 +81,47 @@ class Plan:
     ranks: int = 10_000  # R: ranks with distinct budgets in a star plan
     gamma: float = 1.0  # exponent of the power law
     trusted: int = 0  # extra pages for trusted domains
+    score: str = "tse"  # one of SCORES
+    p: float | None = None  # sampling probability of tse; None: chosen for `error`
+    error: float = ERROR
 
     def __post_init__(self) -> None:
+        if self.score not in SCORES:
+            raise UsageError(f"a budget by the score {self.score!r}", hint=f"choose {', '.join(SCORES)}")
+        if self.p is not None and not 0 < self.p <= 1:
+            raise UsageError(f"a budget with p = {self.p:g}", hint="p is auto, or a probability in (0, 1]")
+        if not 0 < self.error < 1:
+            raise UsageError(f"a budget with an error of {self.error:g}", hint="the error is in (0, 1), such as 10%")
         if not 1 <= self.least <= self.most <= MOST or not 0 <= self.trusted <= MOST:
             problem = f"a budget from {self.least:,} to {self.most:,} pages"
             raise UsageError(problem, hint="give each domain at least one page, and good ones no fewer than others")
         if not 1 <= self.ranks <= MOST or not 0.01 <= self.gamma < 100:
-            parameter = f"{self.ranks:,} ranks" if self.kind == "star" else f"power {self.gamma:g}"
+            parameter = f"{self.ranks:,} ranks" if self.is_star else f"power {self.gamma:g}"
             raise UsageError(
                 f"a budget with {parameter}", hint="give at least one rank, or a power from 0.01 on such as 0.8"
             )
+
+    @property
+    def is_star(self) -> bool:
+        """Whether budgets are linear in rank."""
+        return self.kind in ("auto", "star")
+
+    def for_graph(self, domains: int) -> Plan:
+        """Return the plan for a ranking of this many domains outside a crawl: automatic ranks are all, up to 10,000."""
+        return replace(self, kind="star", ranks=max(min(self.ranks, domains), 1)) if self.kind == "auto" else self
+
+    def for_crawl(self, pages: int, established: int) -> Plan:
+        """Return the automatic plan for a crawl of this many pages with this many established domains."""
+        ranks = max(established, 1)
+        most = max(pages // PART, SLACK * pages // ranks, OWN)
+        return replace(self, kind="star", least=OWN, most=most, ranks=ranks)
 
     @property
     def reach(self) -> int:
         """Number of top-ranked domains whose budget depends on their rank; all others get `least`."""
         if self.kind == "flat" or self.least == self.most:
             return 0
-        if self.kind == "star":
+        if self.is_star:
             return self.ranks
         doublings = np.log2(self.most / self.least) / self.gamma
         return MOST if doublings > 29 else min(int(2.0**doublings) + 1, MOST)
@@ -104,7 +130,7 @@ class Plan:
         """Return the page budget for each of these ranks; ranks below 1 mean unranked."""
         place = np.asarray(ranks, np.int64)
         known = np.maximum(place, 1)
-        if self.kind == "star":
+        if self.is_star:
             steps = max(self.ranks - 1, 1)
             left = np.maximum(steps + 1 - known, 0)  # of the steps from the best rank to the last
             pages = self.least + (2 * (self.most - self.least) * left + steps) // (2 * steps)  # rounded
@@ -125,17 +151,59 @@ class Plan:
 
     def __str__(self) -> str:
         more = f"+{self.trusted}" if self.trusted else ""
-        if self.kind == "flat":
-            return f"flat:{self.least}{more}"
-        span = f"{self.least}-{self.most}"
-        return (f"star:{span}@{self.ranks}" if self.kind == "star" else f"power:{self.gamma!r}:{span}") + more
+        span, ranking = f"{self.least}-{self.most}", self._ranking
+        forms = {
+            "auto": "star",
+            "star": f"star:{span}@{self.ranks}",
+            "power": f"power:{self.gamma!r}:{span}",
+            "flat": f"flat:{self.least}",
+        }
+        return forms[self.kind] + more + ranking
+
+    @property
+    def _ranking(self) -> str:
+        """The options of the ranking that differ from the defaults, as they are written."""
+        score = f",score={self.score}" * (self.score != "tse")
+        error = f",error={self.error!r}" * (self.error != ERROR)
+        return score + (f",p={self.p!r}" if self.p is not None else "") + error
 
 
 def parse(text: str) -> Plan:
     """Parse a plan from the command line or the settings."""
-    plain = text.strip().lower()
+    plain, *options = (part.strip() for part in text.lower().split(","))
+    plan = _formula(plain, text)
+    if options and plan.kind == "flat":
+        raise UsageError(f"{text!r} is not a budget: {plain} needs no ranking", hint=FORMS)
+    return replace(plan, **_ranking_options(options, text)) if options else plan
+
+
+def _ranking_options(options: Sequence[str], text: str) -> dict[str, Any]:
+    """Parse the options of the ranking, such as score=tse."""
+    found: dict[str, Any] = {}
+    for option in options:
+        name, _, value = (part.strip() for part in option.partition("="))
+        if name not in ("score", "p", "error") or name in found:
+            raise UsageError(f"{text!r} is not a budget: {option!r} is not an option", hint=OPTIONS)
+        try:
+            found[name] = value if name == "score" else None if (name, value) == ("p", "auto") else _share(value)
+        except ValueError as error:
+            raise UsageError(f"{text!r} is not a budget: {value!r} is not a share", hint=OPTIONS) from error
+    if found.get("score", "tse") != "tse" and len(found) > 1:
+        raise UsageError(f"{text!r} is not a budget: only tse has p and error", hint=OPTIONS)
+    return found
+
+
+def _share(text: str) -> float:
+    """Parse 0.01 or 1%."""
+    return float(text.removesuffix("%")) / 100 if text.endswith("%") else float(text)
+
+
+def _formula(plain: str, text: str) -> Plan:
+    """Parse the part of a plan that maps ranks to pages."""
     spec, plus, more = plain.partition("+")
     trusted = _whole(more, text) if plus else 0
+    if spec == "star":
+        return Plan("auto", trusted=trusted)
     if match := STAR.fullmatch(spec):
         usual = Plan()
         given = zip(match.groups(), (usual.least, usual.most, usual.ranks), strict=True)
@@ -162,20 +230,43 @@ def _whole(number: str, text: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Page budgets by domain name; domains without an entry get `rest`."""
+    """Page budgets by domain name; domains without an entry get `rest`.
+
+    With `groups`, the domains of a group share `rest` pages, and so do all domains without an entry and a group.
+    """
 
     rest: int
     pages: Mapping[str, int] = field(default_factory=dict)
+    groups: Mapping[str, str] | None = None  # domains and the domain through which each is known
 
     def of(self, domain: str) -> int:
-        """Return the page budget of a domain."""
-        return self.pages.get(domain, self.rest)
+        """Return the page budget of a domain, or of its group."""
+        return self.pages.get(self.account(domain), self.rest)
+
+    def account(self, domain: str) -> str:
+        """Return what the pages of a domain are charged to: the domain, or its group."""
+        if self.groups is None or domain in self.pages:
+            return domain
+        return f"{GROUP}{self.groups.get(domain, '')}"
 
     @property
     def digest(self) -> str:
         """BLAKE2b digest of these limits."""
         lines = [str(self.rest), *(f"{domain},{pages}" for domain, pages in sorted(self.pages.items()))]
+        if self.groups is not None:
+            lines += ["groups", *(f"{domain},{via}" for domain, via in sorted(self.groups.items()))]
         return hashlib.blake2b("\n".join(lines).encode(), digest_size=16).hexdigest()
+
+    @classmethod
+    def automatic(cls, plan: Plan, pages: int, found: Established, trusted: Iterable[str]) -> Limits:
+        """Return the budgets for a crawl of this many pages, given the established domains."""
+        ranks = np.arange(1, len(found.best) + 1)
+        by_mass = (MULTIPLE * pages * np.array(found.mass)).astype(np.int64)
+        best = np.minimum(plan.for_crawl(pages, len(found.best)).pages(ranks), by_mass)
+        limits = dict(zip(found.best, best.tolist(), strict=True)) | dict.fromkeys(trusted, MOST)
+        for group, mass in found.group_mass.items():
+            limits[f"{GROUP}{group}"] = int(min(max(mass, GROUP_FLOOR), GROUP_CAP) * pages)
+        return cls(int(UNKNOWN * pages), limits, found.groups)
 
     @classmethod
     def by_rank(cls, plan: Plan, best: Iterable[str], trusted: Iterable[str] = ()) -> Limits:
@@ -231,8 +322,6 @@ _EXAMPLE = "a row looks like: example.org,500"
 
 EVENT, REASON = "budgets", "budget"
 NONE = frozenset({"", "none"})
-FIRST, GROWTH = 100, 1.5  # fetched pages at the first ranking, and growth factor until each later one
-Rank = Callable[["SurveyFolder", int], Sequence[str]]  # returns the given number of domains, best first
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,86 +380,7 @@ def doubled(settings: Mapping[str, Any]) -> str:
         plan = None
     if plan is None or 2 * plan.most > MOST:
         return "none"
-    return str(replace(plan, least=2 * plan.least, most=2 * plan.most))
-
-
-class Budgeting:
-    """Sets the limits of a survey and schedules their updates."""
-
-    def __init__(self, folder: SurveyFolder, settings: Settings, rank: Rank, clock: Callable[[], float]) -> None:
-        self._folder, self._rank, self._clock = folder, rank, clock
-        self._choice, self._last = chosen(settings), latest(folder)
-
-    @property
-    def ranks(self) -> bool:
-        """Whether limits depend on ranks."""
-        return self._choice.ranks
-
-    @property
-    def again_at(self) -> float:
-        """Number of fetched pages at which domains are ranked again."""
-        if not self.ranks or self._last is None:
-            return math.inf
-        return max(FIRST, GROWTH * float(self._last.detail["fetched"]))
-
-    def begin(self, state: Derived) -> bool:
-        """Set limits from the current settings if they changed; return whether domains were opened."""
-        plan, file, last = self._choice.plan, self._choice.file, self._last
-        same = last is not None and last.detail["spec"] == self._choice.spec
-        if (plan is None and last is None) or (same and file is None):
-            return False
-        if plan is None:
-            limits = Limits(MOST)
-        elif file is not None:
-            kept = last is not None and same and not file.exists()
-            limits = limits_of(last) if last is not None and kept else from_file(file, plan)
-        else:
-            limits = self._by_rank(plan)
-        unchanged = same and last is not None and last.detail["digest"] == limits.digest
-        return False if unchanged else self._set(limits, state)
-
-    def renew(self, state: Derived) -> bool:
-        """Rank domains by the pages fetched so far and set limits; return whether domains were opened."""
-        plan, last = self._choice.plan, self._last
-        if plan is None or last is None or not self.ranks or state.tally.pages <= last.detail["fetched"]:
-            return False
-        return self._set(self._by_rank(plan), state)
-
-    def limit(self, state: Derived) -> None:
-        """Set the budgets of the frontier of a state."""
-        if self._last is not None and self._choice.plan is not None:
-            gate = DomainBudgets(limits_of(self._last), state.urls)
-            state.crawl.frontier.limit(gate, gate.spent(self._folder))
-
-    def _by_rank(self, plan: Plan) -> Limits:
-        best = self._rank(self._folder, plan.reach) if plan.reach and self._folder.journal.position else ()
-        return Limits.by_rank(plan, best, [domain(host(seed)) for seed in self._folder.manifest.seeds])
-
-    def _set(self, limits: Limits, state: Derived) -> bool:
-        """Record limits, with the domains that are below their limit again."""
-        rooms = sorted(_with_room(DomainBudgets(limits, state.urls), self._folder, state))
-        detail = {
-            "spec": self._choice.spec,
-            "fetched": state.tally.pages,
-            "default": limits.rest,
-            "pages": dict(limits.pages),
-            "digest": limits.digest,
-            "reopened": rooms,
-        }
-        self._folder.journal.commit([], events=[Event(EVENT, self._clock(), detail)])
-        self._last = latest(self._folder)
-        return bool(rooms)
-
-
-def _with_room(gate: DomainBudgets, folder: SurveyFolder, state: Derived) -> set[str]:
-    """Return the domains with pages blocked by their budget that are now below it."""
-    from surveyor.kernels.mass import BLOCKED, STATUS
-
-    life, spent = state.crawl.ledger.state & STATUS, gate.spent(folder)
-    pages = [one.page for one in folder.journal.blocked() if one.reason == REASON and life[one.page] == BLOCKED]
-    domains = {gate.domain(page) for page in pages}
-    names = gate.names()
-    return {names[number] for number in domains if spent.get(number, 0) < gate.limit(number)}
+    return str(replace(plan.for_graph(plan.ranks), least=2 * plan.least, most=2 * plan.most))
 
 
 def events(folder: SurveyFolder) -> Iterator[Event]:
@@ -385,7 +395,9 @@ def latest(folder: SurveyFolder) -> Event | None:
 
 def limits_of(event: Event) -> Limits:
     """Return the limits that an event set."""
-    return Limits(int(event.detail["default"]), dict(event.detail["pages"]))
+    groups = event.detail.get("groups")
+    pages = dict(event.detail["pages"])
+    return Limits(int(event.detail["default"]), pages, None if groups is None else dict(groups))
 
 
 def opened(folder: SurveyFolder) -> dict[str, int]:
@@ -394,7 +406,7 @@ def opened(folder: SurveyFolder) -> dict[str, int]:
 
 
 class DomainBudgets:
-    """Budgets of a live crawl; domains are numbered as their pages come up."""
+    """Budgets of a live crawl; accounts (domains, or groups that share a budget) are numbered as pages come up."""
 
     def __init__(self, limits: Limits, urls: Urls) -> None:
         self._limits, self._urls = limits, urls
@@ -402,19 +414,26 @@ class DomainBudgets:
         self._most: list[int] = []
 
     def domain(self, page: int) -> int:
-        """Return the number of the domain of a page."""
-        return self._number(domain(host(self._urls[page])))
+        """Return the number of the account of a page."""
+        return self.number(self.name(page))
+
+    def name(self, page: int) -> str:
+        """Return the domain of a page."""
+        return domain(host(self._urls[page]))
+
+    def number(self, domain: str) -> int:
+        """Return the number of the account of a domain."""
+        number = self._numbers.setdefault(self._limits.account(domain), len(self._most))
+        if number == len(self._most):
+            self._most.append(self._limits.of(domain))
+        return number
 
     def limit(self, domain: int) -> int:
-        """Return the page budget of a domain."""
+        """Return the page budget of an account."""
         return self._most[domain]
 
-    def names(self) -> list[str]:
-        """Return the names of the numbered domains, in order."""
-        return list(self._numbers)
-
     def spent(self, folder: SurveyFolder) -> dict[int, int]:
-        """Count the pages requested from each domain in this period."""
+        """Count the pages requested from each account in this period."""
         counted: dict[int, int] = {}
         pages = asked(folder)
         hosts, first, counts = np.unique(self._urls.host_ids(pages), return_index=True, return_counts=True)
@@ -423,25 +442,8 @@ class DomainBudgets:
             counted[number] = counted.get(number, 0) + int(counts[entry])
         return counted
 
-    def _number(self, name: str) -> int:
-        number = self._numbers.setdefault(name, len(self._most))
-        if number == len(self._most):
-            self._most.append(self._limits.of(name))
-        return number
-
 
 def asked(folder: SurveyFolder) -> IdArray:
     """Return the pages requested in this period, one entry per request."""
     again = [event.visit for event in folder.journal.events("retry_blocked")]
     return folder.journal.asked(since=again[-1] if again else 0)
-
-
-@dataclass(frozen=True, slots=True)
-class OrRank(Either):
-    """Stopping rule that is also met when domains are due to be ranked again."""
-
-    again_at: float  # pages
-
-    def done(self, progress: Progress) -> bool:
-        """Return whether to stop, for either reason."""
-        return Either.done(self, progress) or progress.pages >= self.again_at

@@ -5,21 +5,24 @@ links between domains are; nofollow links are optional. Every known page, fetche
 redirected page (redirect or canonical URL) belongs to the domain of its target, even out of scope, except in a loop; so
 a domain whose pages all redirect elsewhere is not in the graph.
 
-**Cost.** A link is stored as one key, domain of the source << 32 | target page, with the number of pages that have it.
-So links follow a page that is later found to redirect, and links that a page no longer has are removed when it is
-fetched again. Keys are sorted in runs, and runs of similar size are merged, so that a link is merged O(log links)
-times. Memory: 16 bytes per distinct key, with few more keys than pages, and 9 bytes per page.
+**Cost.** A link is stored as one key, domain of the source << 32 | target page, with the votes of the pages that have
+it: each page splits one vote among its links. So links follow a page that is later found to redirect, and links that a
+page no longer has are removed when it is fetched again. Votes are integers, so that removing is exact. Keys are sorted
+in runs, and runs of similar size are merged, so that a link is merged O(log links) times. Memory: 16 bytes per distinct
+key, with few more keys than pages, and 9 bytes per page.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from surveyor.arrays import BoolArray, IdArray, IntArray, KeyArray
+from surveyor.arrays import BoolArray, FloatArray, IdArray, IntArray, KeyArray
 from surveyor.crawler.replay import URL
 from surveyor.errors import SurveyError, UsageError
 from surveyor.fetch.responses import LEFT
@@ -28,19 +31,24 @@ from surveyor.graph.csr import Graph
 from surveyor.graph.hosts_and_domains import Level, SiteIndex
 from surveyor.graph.names import Names
 from surveyor.outcome import Visit
+from surveyor.rank.domains.established import VotedLinks, establish
+from surveyor.rank.domains.reputation import Reputation
+from surveyor.rank.domains.tse import sampled_supporters
 from surveyor.stopping import ProgressCallback, silent
 from surveyor.store.journal import Journal
 from surveyor.web.suffixes import Suffixes
 
 if TYPE_CHECKING:
-    from surveyor.graph.csr import Graph
-    from surveyor.rank.domains.reputation import Reputation
+    from surveyor.crawler.budgets import Plan
     from surveyor.store.directory import SurveyFolder
 
 RUN = 1 << 20  # links sorted at a time
 OFTEN = 1000  # visits between progress reports
 LOW = np.uint64(0xFFFFFFFF)
-Run = tuple[KeyArray, IntArray]  # sorted keys, and how many pages have each
+VOTE = 1 << 24  # of a page, split among its links
+GROUPED = 100_000  # domains whose group is recorded; those with less trust share one budget
+Score = Callable[[Graph, int], Reputation]  # of a domain graph, for the given number of best domains
+Run = tuple[KeyArray, IntArray]  # sorted keys, and the votes for each
 
 
 class DomainGraph:
@@ -104,9 +112,14 @@ class DomainGraph:
 
     def snapshot(self, source: str = "") -> CondensedGraph:
         """Return the current graph; `source` is recorded in its provenance."""
+        return self.voted_snapshot(source)[0]
+
+    def voted_snapshot(self, source: str = "") -> tuple[CondensedGraph, VotedLinks]:
+        """Return the current graph and the votes of its links."""
         self._close_run()
         self._runs = [_merged(self._runs)] if self._runs else []
-        keys = np.concatenate([np.empty(0, np.uint64), *(keys[counts > 0] for keys, counts in self._runs)])
+        keys = np.concatenate([np.empty(0, np.uint64), *(keys[votes > 0] for keys, votes in self._runs)])
+        votes = np.concatenate([np.empty(0, np.int64), *(votes[votes > 0] for _, votes in self._runs)])
         at = self._site_of[_settled(self._targets)]
         kept = np.unique(at[at >= 0]).astype(np.int64)
         names, new = self._sites.in_order(kept)
@@ -114,13 +127,14 @@ class DomainGraph:
         sources, targets = new[(keys >> np.uint64(32)).astype(np.int64)], of[(keys & LOW).astype(np.int64)]
         across = (sources != targets) & (targets >= 0)
         made = Graph.from_arrays(sources[across], targets[across], len(names))
+        voted = VotedLinks.of(sources[across], targets[across], votes[across], len(names))
         origin = provenance(self._sites, of, {"source": source} if source else {})
         no_suffix = int(np.isin(kept, self._sites.without_suffix).sum())
         if self._level == "domains":
             origin["hosts_under_no_suffix"] = no_suffix
         origin |= {"links_read": self._links, "visits": self.position, "nofollow": self._nofollow}
         graph = Graph(made.indptr, made.indices, names=names, provenance=origin)
-        return CondensedGraph(graph, of, sizes_of(of, len(names)), self._level, no_suffix)
+        return CondensedGraph(graph, of, sizes_of(of, len(names)), self._level, no_suffix), voted
 
     def _put(self, visit: Visit, sign: int) -> None:
         lists = [visit.links, visit.out_of_scope, *([visit.nofollow] if self._nofollow else [])]
@@ -138,7 +152,8 @@ class DomainGraph:
             sizes = [links.size for links in lists]
             sources = np.repeat(self._site_of[np.array(pages)], sizes)
             keys = sources.astype(np.uint64) << np.uint64(32) | np.concatenate(lists).astype(np.uint64)
-            self._runs.append(_merged([(keys, np.repeat(np.array(signs, np.int64), sizes))]))
+            votes = [sign * max(VOTE // max(size, 1), 1) for sign, size in zip(signs, sizes, strict=True)]
+            self._runs.append(_merged([(keys, np.repeat(np.array(votes, np.int64), sizes))]))
             self._waiting, self._size = [], 0
         while len(self._runs) > 1 and self._runs[-2][0].size <= 2 * self._runs[-1][0].size:
             self._runs[-2:] = [_merged(self._runs[-2:])]
@@ -153,12 +168,12 @@ def _redirect_target(visit: Visit) -> int:
 
 
 def _merged(runs: list[Run]) -> Run:
-    """Merge runs, adding up the counts of each key; keys with count 0 are removed."""
-    keys, counts = (np.concatenate(columns) for columns in zip(*runs, strict=True))
+    """Merge runs, adding up the votes of each key; keys without votes are removed."""
+    keys, votes = (np.concatenate(columns) for columns in zip(*runs, strict=True))
     order = np.argsort(keys, kind="stable")
     keys = keys[order]
     first = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])[: keys.size])
-    sums = np.add.reduceat(counts[order], first) if first.size else counts
+    sums = np.add.reduceat(votes[order], first) if first.size else votes
     return keys[first][sums != 0], sums[sums != 0]
 
 
@@ -173,17 +188,48 @@ def _settled(moves: IdArray) -> IdArray:
     return np.where(moves[final] == final, final, np.arange(moves.size, dtype=np.int32))
 
 
-def by_supporters(graph: Graph) -> Reputation:
-    """Count supporters at level 2; ties are broken by in-links."""
-    from surveyor.rank.domains.link_counts import supporters
+def score_of(plan: Plan) -> Score:
+    """Return the score that a plan names: supporters at level 2, estimated or exact, or in-links."""
+    if plan.score == "in":
+        return in_degree
+    if plan.score == "supp":
+        return supporters
+    return partial(_estimated, p=plan.p, error=plan.error)
 
-    return supporters(graph, depth=2)
+
+def _estimated(graph: Graph, count: int, *, p: float | None, error: float) -> Reputation:
+    """Estimate supporters, by default with this error at the last rank that matters."""
+    return sampled_supporters(graph, p, top=max(count, 1), error=error)
+
+
+def in_degree(graph: Graph, _count: int = 0) -> Reputation:
+    """Count the domains that link to each."""
+    from surveyor.rank.domains import link_counts
+
+    return link_counts.in_degree(graph)
+
+
+def supporters(graph: Graph, _count: int = 0) -> Reputation:
+    """Count supporters at level 2; ties are broken by in-links."""
+    from surveyor.rank.domains import link_counts
+
+    return link_counts.supporters(graph, depth=2)
+
+
+@dataclass(frozen=True, slots=True)
+class Established:
+    """The domains that budgets depend on, best first, and the one of them through which each other domain is known."""
+
+    best: Sequence[str]
+    mass: Sequence[float]  # on the pages of each
+    groups: Mapping[str, str]
+    group_mass: Mapping[str, float]
 
 
 class BestDomains:
     """Ranks the domains of a survey repeatedly; each call reads only the new visits."""
 
-    def __init__(self, score: Callable[[Graph], Reputation] = by_supporters) -> None:
+    def __init__(self, score: Score = supporters) -> None:
         self._domains, self._score = DomainGraph(), score
 
     def __call__(self, folder: SurveyFolder, count: int) -> list[str]:
@@ -191,4 +237,38 @@ class BestDomains:
         self._domains.catch_up(folder.journal)
         graph = self._domains.snapshot().graph
         into = graph.in_links.degrees()
-        return [graph.name(one) for one in self._score(graph).top(count).tolist() if into[one]]
+        return [graph.name(one) for one in self._score(graph, count).top(count).tolist() if into[one]]
+
+    def established(
+        self, folder: SurveyFolder, trusted: Iterable[str], count: int, masses: FloatArray, least: float
+    ) -> Established:
+        """Return at most `count` established domains, best first by their score among themselves, and all groups.
+
+        `masses` is the mass of each page, `least` the mass on the pages of an established domain.
+        """
+        self._domains.catch_up(folder.journal)
+        condensed, votes = self._domains.voted_snapshot()
+        graph, of = condensed.graph, condensed.site_of
+        names = graph.names or Names.of([])
+        seeds = np.array([one for name in dict.fromkeys(trusted) if (one := names.find(name)) is not None], np.int64)
+        mass = np.bincount(of[of >= 0], masses[: of.size][of >= 0], graph.pages)
+        found = establish(votes, seeds, count, mass >= least)
+        counted = np.zeros(graph.pages, np.bool_)
+        counted[found.established] = True
+        best = counted.copy()
+        counted[seeds] = True
+        inside = counted[votes.sources] & counted[votes.targets]
+        among = Graph.from_arrays(votes.sources[inside], votes.targets[inside], graph.pages)
+        ranked = self._score(among, found.established.size).top(graph.pages)
+        ranked = ranked[best[ranked]]
+        others = np.flatnonzero(found.via >= 0)
+        others = others[np.argsort(-mass[others], kind="stable")[:GROUPED]]
+        groups = {names[place]: names[int(found.via[place])] for place in others.tolist()}
+        shared = np.bincount(found.via[others], mass[others], graph.pages)
+        heads = np.unique(found.via[others]).tolist()
+        return Established(
+            best=[names[place] for place in ranked.tolist()],
+            mass=mass[ranked].tolist(),
+            groups=groups,
+            group_mass={names[head]: float(shared[head]) for head in heads},
+        )

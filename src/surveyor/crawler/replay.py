@@ -6,7 +6,7 @@ was made with the same seeds and settings.
 
 If seeds were added or the scope was changed, the scope of all links is evaluated again: links that were out of scope
 may now be in scope. After a request to retry blocked pages (an event `again`), all pages blocked before it are queued
-as if they had never been requested; so are the refused pages of a domain whose budget was raised (`domain_budgets.py`).
+as if they had never been requested; so are the refused pages of a domain whose budget was raised (`budgets.py`).
 """
 
 from __future__ import annotations

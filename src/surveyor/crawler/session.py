@@ -24,8 +24,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
-from surveyor.crawler.budgets import Budgeting, OrRank, Rank
-from surveyor.crawler.domain_graph import BestDomains
+from surveyor.crawler.budgeting import Budgeting, OrRank, Rank
 from surveyor.crawler.graphless import restore
 from surveyor.crawler.ledger import Ledger
 from surveyor.crawler.loop import Ending, Recorded, Tally, crawl, record
@@ -112,7 +111,7 @@ async def run(
     http = http_settings(settings)
     hosts = create_hosts(folder, settings) if connection.hosts is None else connection.hosts
     client = connection.client
-    budgeting = Budgeting(folder, settings, rank or BestDomains(), hosts.clock)
+    budgeting = Budgeting(folder, settings, rank, hosts.clock)
     if folder.journal.url_count:
         hosts.resumed()
     async with AsyncExitStack() as stack:

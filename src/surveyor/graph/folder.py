@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from surveyor.arrays import IdArray, map_npy, save
+from surveyor.arrays import IdArray, let_go, map_npy, save
 from surveyor.errors import GraphError, UsageError
 from surveyor.graph.build import Builder, transpose
 from surveyor.graph.csr import Graph, Rows
@@ -171,8 +171,13 @@ def _sound(rows: Rows) -> bool:
     for start in range(0, pages, BLOCK):  # in blocks: a graph may be larger than memory
         if (np.diff(rows.indptr[start : start + BLOCK + 1]) < 0).any():
             return False
-    pieces = (rows.indices[start : start + BLOCK] for start in range(0, links, BLOCK))
-    return all(piece.min() >= 0 and piece.max() < pages for piece in pieces)
+        let_go(rows.indptr, start, min(start + BLOCK, pages))
+    for start in range(0, links, BLOCK):
+        piece = rows.indices[start : start + BLOCK]
+        if piece.min() < 0 or piece.max() >= pages:
+            return False
+        let_go(rows.indices, start, start + piece.size)
+    return True
 
 
 def check_free(folder: Path, *, replace: bool) -> None:

@@ -258,3 +258,16 @@ def count_level_two(
                     count += np.uint32(1)
         counts[row] = count
         place = last
+
+
+@kernel
+def add_weights(rows: IntArray, links: Ids, start: int, weights: FloatArray, sums: FloatArray) -> None:
+    """Write the sum of the weights over the in-links of each row; only domains from `start` on have weights here."""
+    base, last = rows[0], start + weights.size
+    for row in range(sums.size):
+        total = 0.0
+        for link in range(rows[row] - base, rows[row + 1] - base):
+            other = np.int64(links[link])
+            if start <= other < last:
+                total += weights[other - start]
+        sums[row] = total

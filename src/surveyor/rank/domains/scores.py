@@ -8,9 +8,9 @@
     bv         level-2 supporters from bit vectors
     qvs        paths of two links
 
-`DomainOptions.memory` limits the memory used. TSE streams a graph folder that does not fit; the other scores read
-links sequentially in any case, with a few numbers per domain in memory, except `supp`, which needs all links in memory.
-Other files are first built into a folder if a limit is set.
+`DomainOptions.memory` limits the memory used. TSE, `supp` and `qvs` stream a graph folder that does not fit; the
+other scores read links sequentially in any case, with a few numbers per domain in memory. Other files are first built
+into a folder if a limit is set.
 
     >>> links = [(f"fan{k}.example", "hub.example") for k in range(9)] + [("hub.example", "star.example")]
     >>> result = domains(Graph.from_edges(links))
@@ -34,6 +34,7 @@ from surveyor.graph.csr import Graph
 from surveyor.graph.folder import describe
 from surveyor.graph.formats import build_graph, read_graph
 from surveyor.kernels.thread_pool import cores
+from surveyor.rank.domains.external import streamed_exact_supporters, streamed_paths
 from surveyor.rank.domains.link_counts import in_degree, supporters, two_link_paths, weighted_in_degree
 from surveyor.rank.domains.reach_sketches import bit_vectors, harmonic
 from surveyor.rank.domains.reputation import Reputation, Resources
@@ -43,6 +44,7 @@ from surveyor.rank.pagerank import Ranking, SolverOptions, pagerank
 
 SCORES = ("tse", "supp", "in", "win", "pagerank", "harmonic", "bv", "qvs")
 WITH_DEPTH = ("tse", "supp", "bv")  # scores that count supporters of a level
+STREAMED = ("tse", "supp", "qvs")  # scores that can read a graph folder as a stream
 SLOW = "supp"  # not part of "all"; must be requested by name
 MIN_SAMPLE_MEMORY = 50_000_000  # bytes that a streamed sample may take, whatever the limit
 MEMORY_SHARE = 0.7  # of the free memory, used by default
@@ -208,13 +210,13 @@ class _Scorer:
         shared: dict[str, Any] = {"rng": self.rng, "resources": options}
         needed = needed_memory(name, graph.pages, graph.links, options.threads or cores())
         if needed > self.limit:
-            if name == "tse" and self.folder is not None and options.depth == 2:
-                return self._streamed()
+            if name in STREAMED and self.folder is not None and options.depth == 2:
+                return self._streamed(name)
             raise UsageError(
                 f"{name} over {graph.pages:,} domains needs about {format_bytes(needed)} of memory, "
                 f"and memory is limited to {format_bytes(self.limit)}",
-                hint="tse reads a graph folder as a stream: create one with `surveyor graph build`"
-                if name != "tse" or self.folder is None
+                hint="tse, supp and qvs read a graph folder as a stream: create one with `surveyor graph build`"
+                if name not in STREAMED or self.folder is None
                 else "only depth 2 can be read as a stream",
             )
         methods: dict[str, Callable[[], Reputation]] = {
@@ -248,20 +250,19 @@ class _Scorer:
         self.popularity = pagerank(self.graph, tolerance=TOLERANCE, options=solver)
         return self.popularity
 
-    def _streamed(self) -> Reputation:
+    def _streamed(self, name: str) -> Reputation:
         assert self.folder is not None  # noqa: S101  # checked in score()
         self.mode = "streamed"
         place = tempfile.TemporaryDirectory(prefix="surveyor-")
         self.scratch.append(place)
-        return streamed_supporters(
-            self.folder,
-            self.options.p,
-            out=Path(place.name) / "counts.npy",
-            top=self.top,
-            error=self.error,
-            rng=self.rng,
-            resources=replace(self.options, memory=max(self.limit, MIN_SAMPLE_MEMORY)),
-        )
+        out = Path(place.name) / "counts.npy"
+        limited = replace(self.options, memory=max(self.limit, MIN_SAMPLE_MEMORY))
+        if name == "supp":
+            return streamed_exact_supporters(self.folder, out=out, resources=limited)
+        if name == "qvs":
+            return streamed_paths(self.folder, out=out, resources=limited)
+        p, top, error = self.options.p, self.top, self.error
+        return streamed_supporters(self.folder, p, out=out, top=top, error=error, rng=self.rng, resources=limited)
 
 
 def _score_names(score: str | Sequence[str]) -> list[str]:
@@ -293,7 +294,8 @@ def _open(
     threads, memory, progress = options.threads, options.memory, options.progress
     if (path / "graph.json").is_file():
         size = describe(path)
-        streamed = scores == ["tse"] and needed_memory("tse", size["pages"], size["links"], threads or cores()) > limit
+        needed = [needed_memory(name, size["pages"], size["links"], threads or cores()) for name in scores]
+        streamed = set(scores) <= set(STREAMED) and min(needed) > limit
         return Graph.open(path, verify=not streamed), path  # a stream is verified while it is read
     if memory is None:
         return read_graph(source, threads=threads, progress=progress), None

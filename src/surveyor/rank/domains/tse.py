@@ -12,7 +12,8 @@ same sample.
 level. It does a fraction p of the work of the exact count, and nothing else: it does not even read all links once.
 
 **Choosing p.** For a relative standard deviation of ε at rank R, p = 1 / (1 + ε² · S_R). S_R is not known in advance,
-so a pilot with a small p estimates it, and the sample grows until the error at rank R is as small as requested.
+so a pilot with the smallest p that may do (S_R is at most the number of domains) estimates it, and the sample grows
+until the error at rank R is as small as requested; each step aims at no more than is needed (`next_p`).
 
 **Comparing two domains.** Their errors come from the same sample, so those of shared supporters cancel: Var(ĉ_a - ĉ_b)
 = |A △ B| · p (1 - p), with A and B their supporters. Domains with many supporters in common are distinguished far
@@ -38,23 +39,17 @@ process.
 from __future__ import annotations
 
 import math
-import os
-import shutil
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from statistics import NormalDist
-from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from surveyor.arrays import IdArray, IntArray
-from surveyor.errors import GraphError, UsageError, check_range
+from surveyor.errors import UsageError, check_range
 from surveyor.graph.csr import Graph, Rows
 from surveyor.graph.folder import describe, open_folder
 from surveyor.graph.formats.streams import atomic_write
@@ -68,22 +63,15 @@ from surveyor.rank.domains.reputation import (
     Reputation,
     Resources,
 )
+from surveyor.rank.domains.streams import check_disk, open_stream, sample_counts
 
-if TYPE_CHECKING:
-    from surveyor.kernels.supporter_counts import SampledLinks
-
-PILOT = 1e-4
-ENOUGH = 100  # sampled supporters at rank R that a pilot must find: S_R is then known to a tenth
+ENOUGH = 100  # sampled supporters at rank R from which S_R is known to a tenth
 FEW = 5000  # one in this many domains
 SMALLEST = 2.0**-32  # p: no graph has more domains
 ALL = 0.9  # p from which an exact count costs little more
-MAX_GROWTHS = 4  # of a sample towards the requested error
+LEAST_GROWTH, MOST_GROWTH = 1.05, 10.0  # of a sample in a step towards the requested error
 TOP, ERROR = 1000, 0.01
-ROWS = 1 << 18  # domains whose row ends are read at a time
-PIECE = 1 << 20  # links counted at a time, or one row if it is longer
 BYTES_PER_LINK = 16  # of a sampled domain, while the sample is read
-SIEVE_BITS = 32  # for each relevant domain: one link in this many is checked twice
-SPARSE = 1 << 17  # bytes between two lists from which seeking is faster than reading
 
 
 @dataclass(slots=True, eq=False)
@@ -193,17 +181,27 @@ def sampled_supporters(
 def _growth(sample: SupporterSample, top: int, error: float) -> Iterator[float]:
     """Yield the p to grow a sample to, until its error at rank `top` is as small as requested."""
     check_target(top, error)
-    p = PILOT
-    yield p
-    while p < 1 and (count := sample.score_at(top) * p) < ENOUGH:  # too few for an estimate
-        p = round_up(p * min(10.0, 2 * ENOUGH / max(count, 1.0)))
+    p, following = 0.0, p_for(error, sample.graph.pages)
+    while following > p:
+        p = following
         yield p
-    for _ in range(MAX_GROWTHS):
-        needed = p_for(error, sample.score_at(top))
-        if needed <= p:
-            return
-        p = needed
-        yield p
+        following = next_p(p, sample.score_at(top) * p, error)
+
+
+def next_p(p: float, count: float, error: float) -> float:
+    """Return the p to count with next, given the count at the requested rank: p itself if that is enough.
+
+    A pilot is the smallest p that any graph of this size can need. A small count then gives an upper limit of the
+    supporters at this rank, and so a p that is not too large; from `ENOUGH` on, the estimate is used. Stopping at a
+    count that happens to be high stops too early, so it has to be one standard deviation higher than the error needs.
+    """
+    error /= math.sqrt(1 + error)
+    if p >= 1 or (count > 0 and 1 - p <= error**2 * count):
+        return p
+    if count >= ENOUGH:
+        return max(p_for(error, count / p), round_up(LEAST_GROWTH * p))
+    most = (count + 2 * math.sqrt(count) + 2) / p  # supporters, with a margin of two standard deviations
+    return round_up(p * min(max(p_for(error, most) / p, LEAST_GROWTH), MOST_GROWTH))
 
 
 def p_for(error: float, score: float) -> float:
@@ -280,39 +278,6 @@ def check_target(top: int, error: float) -> None:
     check_range("error", error, "(0, 1)", hint="use a value such as 0.01 or 1%")
 
 
-class Column:
-    """One array of a graph folder, read in pieces and never memory-mapped."""
-
-    def __init__(self, path: Path) -> None:
-        self._file = path.open("rb", buffering=0)
-        version = np.lib.format.read_magic(self._file)
-        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        (self.size,), _, self.dtype = read(self._file)
-        self._start = self._file.seek(0, os.SEEK_CUR)
-        if hasattr(os, "posix_fadvise"):
-            os.posix_fadvise(self._file.fileno(), 0, 0, os.POSIX_FADV_SEQUENTIAL)
-
-    def __enter__(self) -> Column:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._file.close()
-
-    def __getitem__(self, part: slice) -> npt.NDArray[Any]:
-        """Read the entries from part.start up to part.stop."""
-        out: npt.NDArray[Any] = np.empty(part.stop - part.start, self.dtype)
-        self._file.seek(self._start + part.start * self.dtype.itemsize)
-        done, room = 0, out.view(np.uint8).data
-        while done < room.nbytes:
-            read = self._file.readinto(room[done:])
-            if not read:
-                raise GraphError(
-                    f"{self._file.name} ends before entry {part.stop:,}", hint="the graph is truncated: build it again"
-                )
-            done += read
-        return out
-
-
 def streamed_supporters(
     folder: str | Path,
     p: float | None = None,
@@ -332,11 +297,11 @@ def streamed_supporters(
     description = describe(folder)
     domains = description["pages"]
     graph = open_folder(folder)  # verifies all files, in one additional pass
-    current = check_p(p) if p is not None else PILOT
     if p is None:
         check_target(top, error)
+    current = check_p(p) if p is not None else p_for(error, domains)
     while True:
-        _check_disk(out, 4 * domains)
+        check_disk(out, 4 * domains)
         _check_memory(current, description["links"], resources.memory)
         with atomic_write(out) as draft:
             sampled = _count(folder, current, rng, draft, resources)
@@ -345,160 +310,26 @@ def streamed_supporters(
         rows, names = graph.in_links.indptr, graph.names
         estimate = Reputation("tse", counts, 1 / current, error_model_of(current), rows, names, method)
         count = estimate.score_at(min(top, domains)) * current
-        needed = current if p is not None else _needed_p(current, count, error)
-        if needed <= current * 1.01 or current >= 1:
+        needed = current if p is not None else next_p(current, count, error)
+        if needed <= current:
             reached = BinomialCount(current).relative_error(count / current) if current < 1 else 0.0
             method.update(top=min(top, domains), error=reached)
             return estimate
         current = needed
 
 
-def _needed_p(p: float, count: float, error: float) -> float:
-    """Return the p that the error requires, given the count at the requested rank."""
-    if count < ENOUGH:
-        return round_up(p * min(10.0, 2 * ENOUGH / max(count, 1.0)))
-    return p_for(error, count / p)
-
-
 def _count(folder: Path, p: float, rng: int, out: Path, resources: Resources) -> int:
     """Write the counts of all domains; return the number of sampled domains."""
-    from surveyor.kernels.supporter_counts import count_level_two
-
-    with ExitStack() as stack:
-        names = ("indptr.npy", "indices.npy", "in_indptr.npy", "in_indices.npy")
-        rows, links, in_rows, in_links = (stack.enter_context(Column(folder / name)) for name in names)
-        domains = rows.size - 1
-        sample = sampled_domains(domains, rng, 0.0, p)
-        linked = _links_of_sample(sample, rows, links, resources)
-        pool = stack.enter_context(ThreadPool(resources.threads))
-        free: SimpleQueue[Ids] = SimpleQueue()
-        for _ in range(pool.threads + 1):
-            free.put(np.zeros(max(sample.size, 1), np.uint32))
-
-        def count(start: int, ends: IntArray, piece: IdArray) -> Ids:
-            _check_ids(piece.view(np.uint32), domains)
-            seen, counts = free.get(), np.empty(ends.size - 1, np.uint32)
-            hits = np.empty(piece.size + 1, np.uint32)
-            count_level_two(linked, start, ends, piece.view(np.uint32), seen, hits, counts)
-            free.put(seen)
-            return counts
-
-        write = stack.enter_context(_counts_file(out, domains))
+    with open_stream(folder) as stream, out.open("wb") as file:
+        header = {"descr": "<u4", "fortran_order": False, "shape": (stream.domains,)}
+        np.lib.format.write_array_header_1_0(file, header)
+        sample = sampled_domains(stream.domains, rng, 0.0, p)
         done = 0
-        for counts in pool.imap(count, _pieces(in_rows, in_links)):
-            write(counts)
+        for counts in sample_counts(stream, sample, resources):
+            file.write(counts.data)
             done += counts.size
-            resources.progress("counting supporters", done, domains, "domains")
+            resources.progress("counting supporters", done, stream.domains, "domains")
     return int(sample.size)
-
-
-def _links_of_sample(sample: Ids, rows: Column, links: Column, resources: Resources) -> SampledLinks:
-    """Read the links of the sampled domains and transpose them."""
-    from surveyor.kernels.supporter_counts import SampledLinks, bit_ranks, count_bits, counting_sort, set_bits
-
-    domains = rows.size - 1
-    numbers: list[Ids] = []
-    targets: list[Ids] = []
-    for start, ends, among in _sampled_rows(sample, rows, links.size):
-        here = sample[among].astype(np.int64) - start
-        ranges = [(int(ends[row]), int(ends[row + 1])) for row in here.tolist()]
-        targets += _read_ranges(links, ranges)
-        degrees = np.diff(ends)[here]
-        numbers.append(np.repeat(np.arange(among.start, among.stop, dtype=np.uint32), degrees))
-        resources.progress("reading the sample", start, domains, "domains")
-    goals = np.concatenate([np.empty(0, np.uint32), *targets])
-    owners = np.concatenate([np.empty(0, np.uint32), *numbers])
-    del numbers, targets
-    bits = np.zeros(domains // 64 + 1, np.uint64)
-    before = np.empty(bits.size, np.uint32)
-    _check_ids(goals, domains)
-    set_bits(goals, bits)
-    set_bits(sample, bits)
-    matter = count_bits(bits, before)
-    sieve, factor, shift = _sieve(bits, int(matter), (goals, sample))
-    bit_ranks(goals, bits, before, goals)
-    first, sampled = np.zeros(matter + 1, np.int64), np.empty_like(owners)
-    counting_sort(goals, owners, first, sampled)
-    own = np.full(matter, -1, np.int32)
-    bit_ranks(sample, bits, before, home := np.empty_like(sample))
-    own[home] = np.arange(sample.size, dtype=np.int32)
-    return SampledLinks(bits, before, first, own, sampled, sieve, factor, shift)
-
-
-def _sieve(bits: Any, matter: int, nodes: tuple[Ids, Ids]) -> tuple[Any, Any, Any]:
-    """Return a bitmap with all relevant domains, smaller where they are few, and its hash: factor and shift."""
-    from surveyor.kernels.supporter_counts import fill_sieve
-
-    size = max((SIEVE_BITS * matter).bit_length(), 15)
-    if size >= bits.size.bit_length() + 5:
-        return bits, np.uint32(1), np.uint32(0)
-    sieve, factor, shift = np.zeros(1 << (size - 6), np.uint64), np.uint32(0x9E3779B1), np.uint32(32 - size)
-    for some in nodes:
-        fill_sieve(some, sieve, factor, shift)
-    return sieve, factor, shift
-
-
-def _sampled_rows(sample: Ids, rows: Column, size: int) -> Iterator[tuple[int, IntArray, slice]]:
-    """Yield the row ends of blocks of domains, and the part of the sample that is among them."""
-    for start in range(0, rows.size - 1, ROWS):
-        last = min(start + ROWS, rows.size - 1)
-        first, end = np.searchsorted(sample, [start, last]).tolist()
-        if first < end:
-            ends = rows[start : last + 1]
-            _check_ends(ends, size)
-            yield start, ends, slice(first, end)
-
-
-def _read_ranges(links: Column, ranges: list[tuple[int, int]]) -> Iterator[Ids]:
-    """Yield the links in these ascending ranges; gaps are skipped, or read where that is faster."""
-    run: list[tuple[int, int]] = []
-    for first, last in ranges:
-        if run and 4 * (first - run[-1][1]) > SPARSE:
-            yield from _read_run(links, run)
-            run = []
-        run.append((first, last))
-    yield from _read_run(links, run)
-
-
-def _read_run(links: Column, run: list[tuple[int, int]]) -> Iterator[Ids]:
-    if run:
-        base = run[0][0]
-        read = links[base : run[-1][1]].view(np.uint32)
-        yield from (read[first - base : last - base].copy() for first, last in run)
-
-
-def _pieces(rows: Column, links: Column) -> Iterator[tuple[int, IntArray, IdArray]]:
-    """Yield all rows in blocks: the first domain, the ends of its rows, and their links."""
-    for start in range(0, rows.size - 1, ROWS):
-        ends = rows[start : min(start + ROWS, rows.size - 1) + 1]
-        _check_ends(ends, links.size)
-        row = 0
-        while row < ends.size - 1:
-            last = max(row + 1, int(np.searchsorted(ends, ends[row] + PIECE, side="right")) - 1)
-            yield start + row, ends[row : last + 1], links[int(ends[row]) : int(ends[last])]
-            row = last
-
-
-def _check_ids(ids: Ids, domains: int) -> None:
-    """Reject links with invalid ids: kernels do not check them, and the files were not read before."""
-    if ids.size and int(ids.max()) >= domains:
-        raise GraphError(
-            f"the graph holds a link to id {int(ids.max()):,} of {domains:,} domains",
-            hint="it is corrupt: build it again",
-        )
-
-
-def _check_ends(ends: IntArray, links: int) -> None:
-    if int(ends[0]) < 0 or int(ends[-1]) > links or not bool((ends[1:] >= ends[:-1]).all()):
-        raise GraphError("the rows of the graph are not ascending", hint="it is corrupt: build it again")
-
-
-@contextmanager
-def _counts_file(path: Path, size: int) -> Iterator[Any]:
-    """Write a `.npy` file of counts sequentially."""
-    with path.open("wb") as file:
-        np.lib.format.write_array_header_1_0(file, {"descr": "<u4", "fortran_order": False, "shape": (size,)})
-        yield lambda counts: file.write(counts.data)
 
 
 def _check_memory(p: float, links: int, memory: int | None) -> None:
@@ -508,14 +339,4 @@ def _check_memory(p: float, links: int, memory: int | None) -> None:
         raise UsageError(
             f"a sample with p = {p:.2g} needs {size / 1e6:,.0f} MB, and memory is limited to {memory / 1e6:,.0f} MB",
             hint=f"p = {largest:.1g} fits: raise memory or error, or lower top",
-        )
-
-
-def _check_disk(out: Path, size: int) -> None:
-    """Reject a file of counts that does not fit on the disk."""
-    free = shutil.disk_usage(out.parent if out.parent.is_dir() else Path.cwd()).free
-    if size > free:
-        raise UsageError(
-            f"the counts need {size / 1e6:,.0f} MB, and the disk of {out.parent} has {free / 1e6:,.0f} MB free",
-            hint="free some space, or choose another folder",
         )
