@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from surveyor.report.sample import SampleSummary, StatisticsRequest
 
 #: Accepted values, listed here so that --help needs no import; a test compares them with the library.
+INDEPENDENT = "uniform"
 EXACT_METHODS = ("trial", "mixture", "hard", "nonbacktracking", "webwalker")
 PUBLISHED_METHODS = ("hard-paper", "neighbourhood-paper", "trial-paper")
 CATEGORIES = ("domain", "host", "tld", "language", "out_degree")
@@ -62,6 +63,7 @@ class SampleCommand:
     seed_lists: tuple[str, ...] = ()
     reach: int | None = None
     window: int | None = None
+    radius: int | None = None
     rng: int | None = None
     out: str | None = None
     save: str | None = None
@@ -118,8 +120,9 @@ class Interrupted(NamedTuple):
 @options.command(
     "sample",
     table=True,
-    epilog=f"\b\nMethods with a known stationary distribution:\n  {', '.join(EXACT_METHODS)}\n"
-    f"Biased methods, as published, for comparison:\n  {', '.join(PUBLISHED_METHODS)}\n\n"
+    epilog=f"\b\nIndependent draws of stored pages, without walks:\n  {INDEPENDENT}\n\n"
+    f"\b\nWalks with a known stationary distribution:\n  {', '.join(EXACT_METHODS)}\n"
+    f"Biased walks, as published, for comparison:\n  {', '.join(PUBLISHED_METHODS)}\n\n"
     "\b\nsurveyor sample web.graph --topic tld:uk --share url:/blog/ --by domain\n"
     'surveyor sample https://solar.example/ --topic "solar power" --until ess=400,fetches=2000',
 )
@@ -131,7 +134,12 @@ class Interrupted(NamedTuple):
     help='Pages to sample: "solar power", words:a,b, all:a,b, model:FILE, host:, domain:, tld:, prefix:, url:REGEX, '
     "not:RULE or everything.",
 )
-@options.choice("--method", (*EXACT_METHODS, *PUBLISHED_METHODS), "Walk method, listed below.  [trial]", metavar="NAME")
+@options.choice(
+    "--method",
+    (INDEPENDENT, *EXACT_METHODS, *PUBLISHED_METHODS),
+    "Method, listed below.  [uniform for a graph or survey, unless an option about walks is given; otherwise trial]",
+    metavar="NAME",
+)
 @click.option(
     "--until",
     type=options.Suggested("ess=400", "width=3%", "fetches=2000", "steps=10000"),
@@ -147,7 +155,9 @@ class Interrupted(NamedTuple):
     "--by", CATEGORIES, f"Estimate shares by {', '.join(CATEGORIES)}. Repeatable.", multiple=True, metavar="NAME"
 )
 @click.option("--of", metavar="RULE", help="The --share or --mean that --until applies to.  [all of them]")
-@options.flag("--size", "Estimate the number of pages on topic, from collisions between walks.")
+@options.flag(
+    "--size", "Estimate the number of pages on topic: counted if all are known, else from collisions of walks."
+)
 @options.path("--recall", "FILE|SURVEY", "Estimate the share of the topic that a list of URLs or a survey contains.")
 @options.whole("--draws", 1, "K", "Draw K pages uniformly from the topic.")
 @options.path(
@@ -165,6 +175,9 @@ class Interrupted(NamedTuple):
     help="Also start at the URLs of a list: a file or URL with one URL per line.",
 )
 @options.whole("--reach", 1, "N", "Maximum steps off topic, draws or probes per move.  [depends on the method]")
+@options.whole(
+    "--radius", 1, "K", "Links between the topic and pages that count as near it (neighbourhood-paper).  [1]"
+)
 @click.option(
     "--window",
     type=options.Whole(0),
@@ -342,7 +355,7 @@ def _sample_stored(output: Output, chosen: SampleCommand) -> SampleRun:
     from surveyor.survey.survey import Survey
 
     (path,) = chosen.where
-    names = ("method", "walks", "reach", "window", "rng")
+    names = ("method", "walks", "reach", "window", "radius", "rng")
     arguments: dict[str, Any] = {name: getattr(chosen, name) for name in names if getattr(chosen, name) is not None}
     source: Any = path
     description = f"{path}, a survey; nothing was fetched"
@@ -424,6 +437,7 @@ def _sample_live(output: Output, chosen: SampleCommand) -> SampleRun | Interrupt
         in_links=list(chosen.in_links) or None,
         until=str(goal),
         fetches=goal.fetches,
+        radius=chosen.radius,
     )
     survey = open_sample_survey(seeds, topic, walk_options, out=folder, settings=loaded, origins=origins)
     output.warn(*survey.folder.notices)

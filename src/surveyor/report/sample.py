@@ -41,7 +41,10 @@ ENDINGS = {
     "width": "the interval is narrow enough",
     "fetches": "the limit of fetches was reached",
     "steps": "the limit of steps was reached",
-    "lost": "no walk found a page on topic",
+    "complete": "all pages on topic were drawn",
+    "missed": "the sample missed a part of the topic",
+    "parts": "the walks are in parts of the topic that do not connect",
+    "lost": "no page on topic was found",
     "longest": "the maximum number of steps was reached",
     "exhausted": "the walks found no new pages",
     "interrupted": "interrupted",
@@ -211,17 +214,22 @@ def _label(label: Any) -> str:
 
 def facts(sample: Sample) -> dict[str, str]:
     """Return a description of the walks and their diagnostics, by name."""
-    from surveyor.estimate.sampling.walk_methods import METHODS
+    from surveyor.estimate.sampling.walk_methods import method_named
 
     ess, rhat = worst_diagnostics(sample)
+    method = f"{sample.method}: {method_named(sample.method).about}"
+    common = {"reach": sample.reach.text, "effective sample size": count(ess)}
+    if sample.independent:
+        draws = f"{count(sample.distinct_pages)} of the {counted(sample.fetches, 'page')} examined are on topic"
+        return {"topic": sample.topic, "method": method, "draws": draws, **common, "ended": ENDINGS[sample.ending]}
     walks = f"{count(sample.walks)}, {counted(sample.steps, 'step')}, {counted(sample.fetches, 'page')} requested"
     return {
         "topic": sample.topic,
-        "method": f"{sample.method}: {METHODS[sample.method].about}",
+        "method": method,
         "walks": walks,
         "pages on topic": f"{count(sample.distinct_pages)} distinct",
         "precision": f"{percent(sample.precision)} of the requested pages",
-        "effective sample size": count(ess),
+        **common,
         "R-hat": "unknown: the walks are too short" if math.isnan(rhat) else f"{rhat:.3f}",
         "in-links": _in_links(sample),
         "ended": ENDINGS[sample.ending],
@@ -286,10 +294,12 @@ def draws_table(draws: Sequence[str]) -> Table:
 
 def footnotes(sample: Sample) -> list[str]:
     """Return how to read the estimates."""
-    from surveyor.estimate.sampling.walk_methods import METHODS
+    from surveyor.estimate.sampling.walk_methods import method_named
 
     weights = "weights make every reachable page on topic count equally; intervals are at 95 %"
-    if not METHODS[sample.method].exact:
+    if sample.independent:
+        weights = "every page on topic was drawn with the same probability; intervals are at 95 %"
+    if not method_named(sample.method).exact:
         weights = "this method is implemented as published; its weights are biased, and no interval shows it"
     return [weights, "ESS: effective sample size, the number of independent uniform pages with the same variance"]
 

@@ -150,7 +150,7 @@ def parse_exchange(exchange: Exchange) -> PageContent:
     body = _decode(exchange.body, headers.get("content-encoding", ""))
     page = guarded(exchange.url, read_page, body, exchange.url, headers=headers, addresses=Addresses(normalise))
     if isinstance(page, Failure):
-        return PageContent()
+        return PageContent(is_readable=False)
     return PageContent(page.title, page.language, page.text, tuple(link.url for link in page.links))
 
 
@@ -158,7 +158,7 @@ def _content(folder: SurveyFolder, visit: Visit) -> PageContent:
     if visit.exchange is not None and not visit.exchange.not_modified:  # fetched in this process
         return parse_exchange(visit.exchange)
     if visit.warc is None:
-        return PageContent(visit.title, visit.language)
+        return PageContent(visit.title, visit.language, is_readable=False)
     return parse_exchange(folder.archive.read(visit.warc))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -26,9 +27,10 @@ from surveyor.estimate.sampling.properties import (
     host_ids,
     resolve_property,
 )
+from surveyor.estimate.sampling.reach import Reach
 from surveyor.estimate.sampling.sample_goals import SampleGoal
 from surveyor.estimate.sampling.standard_errors import after_burn_in
-from surveyor.estimate.sampling.walk_methods import METHODS
+from surveyor.estimate.sampling.walk_methods import UNIFORM, method_named
 from surveyor.estimate.sampling.walk_trace import WalkTrace
 from surveyor.web.urls import normalise
 
@@ -52,20 +54,32 @@ class Sample:
     walks: int
     rng: int
     fetches: int  # distinct pages requested
-    ending: str  # ess, width, fetches, steps; lost, longest, exhausted, interrupted
+    ending: str  # ess, width, complete, fetches, steps; missed, parts, lost, longest, exhausted, interrupted
     goal: SampleGoal
     in_links: InLinkCoverage
     lost_walks: tuple[int, ...] = ()  # walks that never found the topic
     tracked: tuple[str, ...] = ()  # properties that the goal applies to
     remarks: tuple[str, ...] = ()  # warnings about the walks and in-links
     location: str = ""  # of the graph or survey
+    reach: Reach = field(default_factory=Reach)  # what the sample could not reach, as far as it is known
+    counted: Estimate | None = None  # number of pages on topic, if it is not estimated from collisions
     _properties: dict[str, Property] = field(default_factory=dict, repr=False)
 
     @property
     def reached(self) -> bool:
         """Whether the goal was reached; a limit of fetches or steps counts only if it is the sole rule."""
         has_target = self.goal.ess is not None or self.goal.width is not None
-        return self.ending in (("ess", "width") if has_target else ("fetches", "steps"))
+        return self.ending in (("ess", "width") if has_target else ("fetches", "steps")) or self.complete
+
+    @property
+    def independent(self) -> bool:
+        """Whether pages were drawn independently, rather than by walks."""
+        return self.method == UNIFORM.name
+
+    @property
+    def complete(self) -> bool:
+        """Whether every page on topic was drawn, so that estimates are exact."""
+        return self.ending == "complete"
 
     @property
     def steps(self) -> int:
@@ -84,36 +98,47 @@ class Sample:
 
     def share(self, of: PropertySpec, *, level: float = 0.95) -> Estimate:
         """Estimate the share of the pages on topic that have a property."""
-        return estimates.share(self.weighted, self.values(of), level=level)
+        return self._whole(estimates.share(self.weighted, self.values(of), level=level))
 
     def mean(self, of: PropertySpec, *, level: float = 0.95) -> Estimate:
         """Estimate the mean of a number over the pages on topic."""
         estimate = estimates.mean(self.weighted, self.values(of), level=level)
         lowest, highest = BOUNDS.get(of, UNBOUNDED) if isinstance(of, str) else UNBOUNDED
-        return replace(estimate, low=max(estimate.low, lowest), high=min(estimate.high, highest))
+        bounded = replace(estimate, low=max(estimate.low, lowest), high=min(estimate.high, highest))
+        return self._whole(bounded)
 
     def quantile(self, of: PropertySpec, q: float = 0.5, *, level: float = 0.95) -> Estimate:
         """Estimate a quantile of a number over the pages on topic."""
-        return estimates.quantile(self.weighted, self.values(of), q, level=level)
+        return self._whole(estimates.quantile(self.weighted, self.values(of), q, level=level))
 
     def histogram(self, of: PropertySpec, edges: Sequence[float], *, level: float = 0.95) -> Distribution:
         """Estimate the histogram of a number over the pages on topic."""
-        return estimates.histogram(self.weighted, self.values(of), edges, level=level)
+        return self._all_whole(estimates.histogram(self.weighted, self.values(of), edges, level=level))
 
     def distribution(self, of: PropertySpec, *, level: float = 0.95) -> Distribution:
         """Estimate the shares of categories, such as domains, among the pages on topic; largest first."""
-        return estimates.distribution(self.weighted, self._property(of).values(self.trace), level=level)
+        found = estimates.distribution(self.weighted, self._property(of).values(self.trace), level=level)
+        return self._all_whole(found)
 
     def fits(self, of: PropertySpec, expected: Mapping[Any, float]) -> GoodnessOfFit:
         """Test goodness of fit to a known distribution (χ², corrected for autocorrelated steps)."""
         return goodness_of_fit(self.weighted, self._property(of).values(self.trace), expected)
 
     def size(self, *, level: float = 0.95) -> Estimate:
-        """Estimate the number of pages on topic from collisions between walks.
+        """Estimate the number of pages on topic: counted where all are known, otherwise from collisions between walks.
 
         Weights are not corrected for unknown in-links: the correction did not improve sizes (see the docs).
         """
-        return estimates.topic_size(self.trace, level=level)
+        if self.counted is not None:
+            return self.counted
+        if self.reach.groups > 1:
+            raise UsageError(
+                f"the walks are in {self.reach.groups} parts of the topic that never met, so their collisions do not"
+                " show its size",
+                hint="use method trial or a larger reach, or sample each part by its own starts",
+            )
+        most = float(self.source.count) if self.reach.kind == "drawn" or self.reach.known else math.inf
+        return self.reach.enlarge(estimates.topic_size(self.trace, level=level, at_most=most), most)
 
     def relative_size(self, *, level: float = 0.95) -> Estimate:
         """Estimate the share of all pages that is on topic; requires unfocused walks (method `webwalker`)."""
@@ -132,7 +157,7 @@ class Sample:
             )
         contained, name = {normalise(str(url)) or str(url) for url in urls}, self.source.url
         recall = Property("recall", lambda page: (normalise(name(page)) or name(page)) in contained)
-        return estimates.share(self.weighted, recall.numbers(self.trace), level=level)
+        return self._whole(estimates.share(self.weighted, recall.numbers(self.trace), level=level))
 
     def draws(self, count: int, *, rng: int | None = None) -> list[str]:
         """Draw pages uniformly from the topic, with replacement."""
@@ -142,14 +167,15 @@ class Sample:
     @cached_property
     def diagnostics(self) -> Diagnostics:
         """Effective sample sizes, R-hat and Geweke's z of the tracked properties."""
-        return diagnose(self.weighted, self.tracked_values(), host=host_ids(self.trace, self.source))
+        host = None if self.independent else host_ids(self.trace, self.source)
+        return diagnose(self.weighted, self.tracked_values(), host=host)
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
         """Warnings, each with its cause."""
         if not self.has_estimates:
             return (*self.remarks, "too few steps on topic for any estimate: walk longer, or start at pages on topic")
-        return (*self.remarks, *self.diagnostics.warnings)
+        return self.remarks if self.complete else (*self.remarks, *self.diagnostics.warnings)
 
     @cached_property
     def has_estimates(self) -> bool:
@@ -188,7 +214,7 @@ class Sample:
         return {
             "topic": self.topic,
             "method": self.method,
-            "exact": METHODS[self.method].exact,
+            "exact": method_named(self.method).exact,
             "location": self.location,
             "walks": self.walks,
             "rng": self.rng,
@@ -201,6 +227,7 @@ class Sample:
             "precision": self.precision,
             "in_links": self.in_links.to_dict(),
             "lost_walks": list(self.lost_walks),
+            "reach": self.reach.to_dict(),
             "notes": list(self.notes),
             "estimates": {name: estimate.to_dict() for name, estimate in self._estimates().items()},
             "diagnostics": self.diagnostics.to_dict() if self.has_estimates else None,
@@ -211,8 +238,19 @@ class Sample:
         if not self.has_estimates:
             return {}
         return {
-            name: estimates.mean_or_share(self.weighted, numbers) for name, numbers in self.tracked_values().items()
+            name: self._whole(estimates.mean_or_share(self.weighted, numbers))
+            for name, numbers in self.tracked_values().items()
         }
+
+    def _whole(self, estimate: Estimate) -> Estimate:
+        """Return an estimate for the whole topic: exact if all pages were drawn, wider if some cannot be reached."""
+        if self.complete:
+            value = estimate.value
+            return replace(estimate, low=value, high=value, standard_error=0.0, ess=float(self.distinct_pages))
+        return self.reach.widen(estimate) if estimate.is_share else estimate
+
+    def _all_whole(self, found: Distribution) -> Distribution:
+        return replace(found, shares=tuple(self._whole(share) for share in found.shares))
 
     def values(self, of: PropertySpec) -> FloatArray:
         """Return the value of a property at each step; NaN where it has none."""
@@ -226,9 +264,15 @@ class Sample:
             self._properties[of] = resolve_property(of, self.source)
         return self._properties[of]
 
+    @property
+    def _what(self) -> str:
+        if self.independent:
+            return f"{self.walks:,} independent draws"
+        return f"{int(self.trace.on_topic.sum()):,} steps of {self.walks} walks ({self.method})"
+
     def __repr__(self) -> str:
         return (
-            f"Sample of {self.topic}: {int(self.trace.on_topic.sum()):,} steps of {self.walks} walks ({self.method}) "
+            f"Sample of {self.topic}: {self._what} "
             f"on {self.distinct_pages:,} pages, {self.fetches:,} requested; ended by {self.ending}"
         )
 

@@ -74,6 +74,9 @@ METHODS = {
     )
 }
 
+#: Not a walk: pages of a graph or survey are drawn independently (`independent_draws`).
+UNIFORM = Method("uniform", -1, "independent uniform draws of stored pages on topic")
+
 
 @dataclass(frozen=True, slots=True)
 class WalkPlan:
@@ -86,6 +89,7 @@ class WalkPlan:
     window: int = 0  # moves of which one host may have at most half; 0: no limit
     jump_hosts: int = DEFAULT_JUMP_HOSTS  # recent hosts that a walk over that limit may jump to
     search_limit: int = 1000  # steps that a walk may take to find the topic
+    radius: int = 1  # links between the topic and the pages that count as near it (neighbourhood-paper)
 
 
 def method_named(name: str) -> Method:
@@ -94,8 +98,11 @@ def method_named(name: str) -> Method:
     >>> method_named("hard").exact, method_named("trial-paper").exact
     (True, False)
     """
+    if name == UNIFORM.name:
+        return UNIFORM
     if name not in METHODS:
-        raise UsageError(f"method must be one of {', '.join(METHODS)}, got {name!r}", hint="the default is trial")
+        names = ", ".join((UNIFORM.name, *METHODS))
+        raise UsageError(f"method must be one of {names}, got {name!r}", hint="leave it out for the default")
     return METHODS[name]
 
 
@@ -292,7 +299,13 @@ class Walk:
             if at not in hits and graph.kind(at) != DEAD:
                 graph.freeze(at)
                 probes = [self._draw(at, index) for index in range(self.reach)]
-                yield [] if graph.kind_from_url else probes
+                yield [] if graph.kind_from_url and self.plan.radius == 1 else probes
+                for link in range(2, self.plan.radius + 1):
+                    for index, probe in enumerate(probes):
+                        if graph.kind(probe) == OFF:
+                            graph.freeze(probe)
+                            probes[index] = self._draw(probe, index)
+                    yield [] if graph.kind_from_url and link == self.plan.radius else probes
                 hits.setdefault(at, sum(graph.kind(probe) == ON for probe in probes))
             if hits.get(at, 0) or graph.kind(at) == ON:
                 self._move(at)

@@ -33,6 +33,11 @@ class WalkTrace:
         """Weight of each row: 1/degree on topic, 0 off topic."""
         return np.where(self.on_topic, 1 / self.degree, 0.0)
 
+    @property
+    def is_walked(self) -> bool:
+        """Whether any walk has two steps; independent draws have one each."""
+        return bool((np.bincount(self.walk) > 1).any()) if self.walk.size else False
+
     def __len__(self) -> int:
         return int(self.page.size)
 
