@@ -95,6 +95,7 @@ SAMPLE: Quantities = {
     "width": Quantity("3%", "%", below=1),
     "fetches": Quantity("2000", "kmg", is_count=True),
     "steps": Quantity("100k", "kmg", is_count=True),
+    "minutes": Quantity("30"),
 }
 COMMUNITY: Quantities = {"stable": Quantity("0.001", "%", below=2)}
 CONFIDENCE = Quantity("95%", "%", below=1)

@@ -16,14 +16,14 @@ from console import CommandResult
 from surveyor.cli import sample as command
 from surveyor.cli.sample import SampleCommand, with_doubled_limits
 from surveyor.estimate.sampling.sample_goals import SampleGoal
-from surveyor.estimate.sampling.walk_methods import METHODS
+from surveyor.estimate.sampling.walk_methods import METHODS, UNIFORM
 from surveyor.report.sample import StatisticsRequest
 from surveyor.store.tabular import unescape_cell
 
 pytestmark = pytest.mark.usefixtures("nowhere")
 
 TOPIC = "tld:example"
-QUICK = ["--topic", TOPIC, "--until", "steps=1500", "--rng", "3"]
+QUICK = ["--topic", TOPIC, "--until", "steps=1500", "--rng", "3", "--method", "trial"]
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +41,7 @@ def table(text: str) -> list[dict[str, str]]:
 
 
 def test_choices_are_those_of_the_library() -> None:
+    assert UNIFORM.name == command.INDEPENDENT
     assert set(METHODS) == {*command.EXACT_METHODS, *command.PUBLISHED_METHODS}
     assert all(METHODS[name].exact for name in command.EXACT_METHODS)
     assert not any(METHODS[name].exact for name in command.PUBLISHED_METHODS)
@@ -50,7 +51,7 @@ def test_estimates_as_text(capsys: pytest.CaptureFixture[str], web: sv.Graph, pa
     result = CommandResult(
         capsys, "sample", path, *QUICK, "--share", "url:/arts/", "--mean", "out_degree", "--by", "tld", "--size"
     )
-    found = sv.sample(web, TOPIC, until="steps=1500", rng=3)
+    found = sv.sample(web, TOPIC, method="trial", until="steps=1500", rng=3)
     assert result.code == 0
     arts = found.share("url:/arts/")
     shown = {line.rstrip().rpartition("   ")[2]: line.split() for line in result.out.splitlines()}
@@ -99,7 +100,7 @@ def test_tracked_property_is_estimated_once(capsys: pytest.CaptureFixture[str], 
 def test_one_json_object(capsys: pytest.CaptureFixture[str], web: sv.Graph, path: str) -> None:
     words = ["--share", "url:/arts/", "--by", "host", "--by", "out_degree", "--draws", "4", "--json"]
     fields = CommandResult(capsys, "sample", path, *QUICK, *words).json()
-    found = sv.sample(web, TOPIC, until="steps=1500", rng=3)
+    found = sv.sample(web, TOPIC, method="trial", until="steps=1500", rng=3)
     assert (fields["command"], fields["topic"], fields["method"], fields["rng"]) == ("sample", TOPIC, "trial", 3)
     assert (fields["until"], fields["reached"], fields["ending"]) == ("1,500 steps", True, "steps")
     assert fields["fetches"] == found.fetches
@@ -116,7 +117,7 @@ def test_one_json_object(capsys: pytest.CaptureFixture[str], web: sv.Graph, path
 
 def test_csv_has_all_categories(capsys: pytest.CaptureFixture[str], web: sv.Graph, path: str) -> None:
     rows = table(CommandResult(capsys, "sample", path, *QUICK, "--csv", "--share", "url:/arts/", "--by", "host").out)
-    found = sv.sample(web, TOPIC, until="steps=1500", rng=3)
+    found = sv.sample(web, TOPIC, method="trial", until="steps=1500", rng=3)
     assert rows[0]["statistic"] == "share"
     assert float(rows[0]["value"]) == pytest.approx(found.share("url:/arts/").value)
     hosts = found.distribution("host")
@@ -125,7 +126,7 @@ def test_csv_has_all_categories(capsys: pytest.CaptureFixture[str], web: sv.Grap
 
 
 def test_draws(capsys: pytest.CaptureFixture[str], web: sv.Graph, path: str) -> None:
-    found = sv.sample(web, TOPIC, until="steps=1500", rng=3)
+    found = sv.sample(web, TOPIC, method="trial", until="steps=1500", rng=3)
     rows = table(CommandResult(capsys, "sample", path, *QUICK, "--draws", "20", "--csv").out)
     assert [row["url"] for row in rows] == list(found.draws(20))
     result = CommandResult(capsys, "sample", path, *QUICK, "--draws", "20")
@@ -138,7 +139,7 @@ def test_recall_of_a_list(capsys: pytest.CaptureFixture[str], web: sv.Graph, pat
     fields = CommandResult(capsys, "sample", path, *QUICK, "--recall", "held.txt", "--json").json()
     recall = next(one for one in fields["estimates"] if one["statistic"] == "recall")
     assert recall["of"] == "held.txt"
-    found = sv.sample(web, TOPIC, until="steps=1500", rng=3)
+    found = sv.sample(web, TOPIC, method="trial", until="steps=1500", rng=3)
     assert recall["value"] == pytest.approx(found.recall(contained).value)
     assert 0 < recall["low"] < recall["value"] < recall["high"] < 1
     assert "share contained in held.txt" in CommandResult(capsys, "sample", path, *QUICK, "--recall", "held.txt").out
@@ -148,7 +149,7 @@ def test_files(capsys: pytest.CaptureFixture[str], web: sv.Graph, path: str) -> 
     words = ["--share", "url:/arts/", "--by", "host", "--save", "p.parquet", "--plot", "curves", "--report", "r.html"]
     result = CommandResult(capsys, "sample", path, *QUICK, *words)
     assert result.code == 0
-    found = sv.sample(web, TOPIC, until="steps=1500", rng=3)
+    found = sv.sample(web, TOPIC, method="trial", until="steps=1500", rng=3)
     assert pyarrow.parquet.read_table("p.parquet")["url"].to_pylist() == found.pages()["url"]
     files = sorted(one.name for one in Path("curves").iterdir())
     assert files == ["host.svg", "out-degree.svg", "running-1.svg", "weights.svg"]

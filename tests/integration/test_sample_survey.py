@@ -86,7 +86,8 @@ def test_only_visited_pages_are_classified(web: Sampled, survey: Path) -> None:
         return len(page.text) % 2 == 0
 
     done = walk_survey(survey, short, PLAN, starts=web.web.seeds, limits=WalkLimits(fetches=50))
-    assert len(classified) == len(set(classified)) <= done.requested.size <= 50
+    assert done.requested.size <= 50
+    assert len(classified) == len(set(classified)) <= 2 * done.requested.size  # as many again to check the walks
 
 
 def test_random_start_pages_on_topic(survey: Path, web: Sampled) -> None:

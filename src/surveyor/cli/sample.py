@@ -43,7 +43,7 @@ EXCLUDED = {*settings.NO_OPTIONS, "until", "strategy", "depth", "damping", "pati
 CRAWL_SETTINGS = tuple(name for name in FIELDS if name not in EXCLUDED)
 GOAL, LIVE_GOAL = "ess=400", "ess=400,fetches=5000"  # a live sample never fetches without limit
 GRAPH_SUFFIXES = (".graph", ".tsv", ".csv", ".txt", ".gz", ".zst", ".parquet", ".npz", ".mtx", ".graphml", ".gexf")
-LIMIT = re.compile(r"((?:fetches|steps)\s*=\s*)([\d.]+)", re.IGNORECASE)
+LIMIT = re.compile(r"((?:fetches|steps|minutes)\s*=\s*)([\d.]+)", re.IGNORECASE)
 RNG = 7  # default random seed of a new live sample, as for graphs
 NOT_REACHED = 3  # exit code, also if a statistic could not be estimated
 
@@ -142,10 +142,10 @@ class Interrupted(NamedTuple):
 )
 @click.option(
     "--until",
-    type=options.Suggested("ess=400", "width=3%", "fetches=2000", "steps=10000"),
+    type=options.Suggested("ess=400", "width=3%", "fetches=2000", "steps=10000", "minutes=30"),
     multiple=True,
     metavar="RULE",
-    help="Stop at ess=400, width=3%, fetches=2000 or steps=10000. Repeat: the first one met ends the sample.  "
+    help="Stop at ess=400, width=3%, fetches=2000, steps=10000 or minutes=30. Repeat: the first one met ends it.  "
     "[ess=400; live also fetches=5000]",
 )
 @options.whole("--walks", 1, "N", "Number of walks.  [8]")
@@ -158,7 +158,18 @@ class Interrupted(NamedTuple):
 @options.flag(
     "--size", "Estimate the number of pages on topic: counted if all are known, else from collisions of walks."
 )
-@options.path("--recall", "FILE|SURVEY", "Estimate the share of the topic that a list of URLs or a survey contains.")
+@options.path(
+    "--recall",
+    "FILE|SURVEY",
+    "Estimate the share of the topic that a list of URLs or a survey contains. Repeat to compare several.",
+    multiple=True,
+)
+@options.many(
+    "--fit",
+    "NAME=FILE",
+    "Test whether domain, host, tld or language is distributed as in a file: lines of a category, tab or comma, and "
+    "its share or number of pages. Repeatable.",
+)
 @options.whole("--draws", 1, "K", "Draw K pages uniformly from the topic.")
 @options.path(
     "--in-links",
@@ -207,14 +218,15 @@ def command(output: Output, **parameters: Any) -> int:
         chosen = replace(chosen, topic=resolve_model(chosen.where[0], chosen.topic))
     check_options(chosen)
     check_files(chosen)
-    recall_urls = _recall_urls(chosen.statistics.recall)
+    recall_urls = {place: _recall_urls(place) for place in chosen.statistics.recall}
+    expected = {fit: read_expected(fit) for fit in chosen.statistics.fit}
     run = _sample_live(output, chosen) if chosen.source == "web" else _sample_stored(output, chosen)
     if isinstance(run, Interrupted):
         output.info(f"Stopped. {run.message}.")
         output.next_steps({"resume": options.command_line()})
         return run.exit_code
     sample = run.sample
-    summary = summarise(sample, chosen.statistics, recall_urls)
+    summary = summarise(sample, chosen.statistics, recall_urls, expected)
     print_result(output, run, summary)
     output.warn(*sample.notes, *summary.failures)
     if not sample.reached:
@@ -231,7 +243,7 @@ def command(output: Output, **parameters: Any) -> int:
 
 def check_options(chosen: SampleCommand) -> None:
     """Reject options that cannot work, before any page is fetched."""
-    from surveyor.estimate.sampling.properties import NUMERIC, check_available
+    from surveyor.estimate.sampling.properties import NUMERIC
     from surveyor.estimate.sampling.sample_goals import SampleGoal
     from surveyor.estimate.sampling.topics import Topic
 
@@ -248,8 +260,6 @@ def check_options(chosen: SampleCommand) -> None:
             f"{textual.text} needs the text of pages, but a graph has only names",
             hint="use a rule for URLs (host:, domain:, tld:, prefix:, url:), or sample a survey or the web",
         )
-    if source != "graph":
-        check_available((*statistics.mean, *statistics.tracked), url_only=rules[0].url_only)
     if SampleGoal.parse(chosen.goal).width is not None:
         _check_width(statistics)
     fetching = {**chosen.settings, **({"out": chosen.out} if chosen.out else {})}
@@ -307,8 +317,9 @@ def check_files(chosen: SampleCommand) -> None:
     from surveyor.report.sample_plots import check_folder
     from surveyor.report.svg import check_plots
 
-    files = {"save": chosen.save, "plot": chosen.plot, "report": chosen.report, "recall": chosen.statistics.recall}
-    check_distinct(files)
+    files = {"save": chosen.save, "plot": chosen.plot, "report": chosen.report}
+    for place in chosen.statistics.recall or (None,):
+        check_distinct({**files, "recall": place})
     if chosen.save:
         if not chosen.save.lower().endswith((".csv", ".csv.gz", ".parquet")):
             raise UsageError(f"--save: unknown format of {chosen.save}", hint="use .csv, .csv.gz or .parquet")
@@ -322,6 +333,42 @@ def check_files(chosen: SampleCommand) -> None:
 
 def _is_file(name: str) -> bool:
     return Path(name).exists() or name.endswith(GRAPH_SUFFIXES)
+
+
+def read_expected(fit: str) -> dict[str, float]:
+    """Return the known distribution that `--fit NAME=FILE` names, by category."""
+    from surveyor.estimate.sampling.properties import CATEGORICAL
+
+    name, _, file = fit.partition("=")
+    if name not in CATEGORICAL or not file:
+        raise UsageError(
+            f"--fit needs {', '.join(CATEGORICAL[:-1])} or {CATEGORICAL[-1]} and a file, got {fit}",
+            hint="for example --fit tld=shares.csv",
+        )
+    expected: dict[str, float] = {}
+    try:
+        lines = Path(file).read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"--fit: {file} cannot be read: {error}", hint="give a text file") from None
+    for number, line in enumerate(lines, 1):
+        label, separator, share = line.rpartition("\t" if "\t" in line else ",")
+        if not line.strip():
+            continue
+        try:
+            value = float(share)
+        except ValueError:
+            value = -1.0
+        if not separator or not 0 <= value < float("inf"):
+            if number == 1:  # a head
+                continue
+            raise UsageError(
+                f"--fit: line {number} of {file} has no category and share: {line[:60]!r}",
+                hint="write a category, a tab or comma, and a share or number of pages on each line",
+            )
+        expected[label.strip().strip('"')] = expected.get(label.strip().strip('"'), 0.0) + value
+    if not sum(expected.values()) > 0:
+        raise UsageError(f"--fit: {file} has no positive share", hint="write lines such as: org,0.25")
+    return expected
 
 
 def _recall_urls(place: str | None) -> set[str]:
@@ -536,7 +583,7 @@ def _next_steps(run: SampleRun, chosen: SampleCommand, code: int) -> dict[str, l
     """Suggest further commands."""
     words = click.get_current_context().obj or ()
     steps: dict[str, list[str]] = {}
-    if code and run.sample.ending in ("fetches", "steps") and (longer := with_doubled_limits(words, chosen)):
+    if code and run.sample.ending in ("fetches", "steps", "minutes") and (longer := with_doubled_limits(words, chosen)):
         steps["walk longer"] = ["surveyor", *longer]
     if not chosen.statistics.share:
         steps["estimate a share"] = ["surveyor", *words, "--share", "url:/blog/"]

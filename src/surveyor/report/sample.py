@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ from surveyor.report.tables import Table
 if TYPE_CHECKING:
     from surveyor.estimate.sampling.diagnostics import Diagnostics
     from surveyor.estimate.sampling.estimates import Distribution, Estimate
+    from surveyor.estimate.sampling.goodness_of_fit import GoodnessOfFit
     from surveyor.estimate.sampling.sample_result import Sample
     from surveyor.report.sample_plots import Figure
 
@@ -41,6 +43,7 @@ ENDINGS = {
     "width": "the interval is narrow enough",
     "fetches": "the limit of fetches was reached",
     "steps": "the limit of steps was reached",
+    "minutes": "the time limit was reached",
     "complete": "all pages on topic were drawn",
     "missed": "the sample missed a part of the topic",
     "parts": "the walks are in parts of the topic that do not connect",
@@ -80,6 +83,9 @@ class Statistic:
             "size": "number of pages on topic",
             "relative size": "share of all pages that are on topic",
             "recall": f"share contained in {self.of}",
+            "recall of all": f"share contained in all of {self.of}",
+            "recall of any": f"share contained in any of {self.of}",
+            "recall difference": f"recall of {self.of}",
         }[self.kind]
 
 
@@ -96,6 +102,15 @@ class Breakdown:
         return [_label(label) for label in self.distribution.labels]
 
 
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """A test of a sampled distribution against a known one."""
+
+    of: str
+    file: str
+    result: GoodnessOfFit
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatisticsRequest:
     """Statistics that a sample is to estimate."""
@@ -105,7 +120,8 @@ class StatisticsRequest:
     by: tuple[str, ...] = ()
     of: str | None = None  # the property that the stopping rule applies to
     size: bool = False
-    recall: str | None = None
+    recall: tuple[str, ...] = ()
+    fit: tuple[str, ...] = ()
     draws: int | None = None
 
     @property
@@ -121,6 +137,7 @@ class SampleSummary:
     statistics: Sequence[Statistic] = ()
     breakdowns: Sequence[Breakdown] = ()
     draws: Sequence[str] | None = None  # None if not requested
+    fits: Sequence[Fit] = ()
     failures: Sequence[str] = ()  # why a statistic could not be estimated
 
     def to_dict(self, sample: Sample) -> dict[str, Any]:
@@ -130,11 +147,17 @@ class SampleSummary:
             {"statistic": one.kind, "of": one.of, **one.estimate.to_dict()} for one in self.statistics
         ]
         fields["by"] = {one.of: one.distribution.to_dict() for one in self.breakdowns}
+        fields["fits"] = [{"of": one.of, "file": one.file, **one.result.to_dict()} for one in self.fits]
         fields["notes"] = [*fields["notes"], *self.failures]
         return fields if self.draws is None else {**fields, "draws": list(self.draws)}
 
 
-def summarise(sample: Sample, request: StatisticsRequest, recall_urls: set[str]) -> SampleSummary:
+def summarise(
+    sample: Sample,
+    request: StatisticsRequest,
+    recall_urls: Mapping[str, set[str]],
+    expected: Mapping[str, Mapping[str, float]],
+) -> SampleSummary:
     """Estimate the requested statistics; one that fails is reported in `failures` and does not affect the others."""
     if not sample.trace.on_topic.any():
         return SampleSummary(draws=[] if request.draws else None)
@@ -159,11 +182,16 @@ def summarise(sample: Sample, request: StatisticsRequest, recall_urls: set[str])
     ]
     number = request.draws
     draws = None if number is None else attempt(f"--draws {number}", partial(sample.draws, number)) or []
-    return SampleSummary(statistics, breakdowns, draws, failures)
+    fits = []
+    for name in request.fit:
+        of, _, file = name.partition("=")
+        if (result := attempt(f"--fit {name}", partial(sample.fits, of, expected[name]))) is not None:
+            fits.append(Fit(of, file, result))
+    return SampleSummary(statistics, breakdowns, draws, fits, failures)
 
 
 def _requested(
-    sample: Sample, request: StatisticsRequest, recall_urls: set[str]
+    sample: Sample, request: StatisticsRequest, recall_urls: Mapping[str, set[str]]
 ) -> Iterator[tuple[str, str, str, Callable[[], Estimate]]]:
     """Yield kind, property, option and estimator of each requested number."""
     from surveyor.estimate.sampling.properties import NUMERIC
@@ -179,8 +207,15 @@ def _requested(
         yield "size", "", "--size", sample.size
     if request.size and sample.method == "webwalker":
         yield "relative size", "", "--size", sample.relative_size
-    if request.recall:
-        yield "recall", request.recall, f"--recall {request.recall}", partial(sample.recall, recall_urls)
+    for index, urls in recall_urls.items():
+        yield "recall", index, f"--recall {index}", partial(sample.recall, urls)
+    if len(recall_urls) > 1:
+        names, sets = ", ".join(recall_urls), list(recall_urls.values())
+        yield "recall of any", names, "--recall", partial(sample.recall, set.union(*sets))
+        yield "recall of all", names, "--recall", partial(sample.recall, set.intersection(*sets))
+    for one, other in combinations(recall_urls, 2):
+        difference = partial(sample.recall_difference, recall_urls[one], recall_urls[other])
+        yield "recall difference", f"{one} minus that of {other}", "--recall", difference
 
 
 def _distribution(sample: Sample, name: str) -> Distribution:
@@ -277,6 +312,21 @@ def categories_table(breakdown: Breakdown, shown: int | None = None) -> Table:
     cells = [[format_value(one), format_interval(one), _ess(one), label] for one, label in rows[:shown]]
     records = [_record("by", breakdown.of, label, one) for one, label in rows]
     return Table(["share", "95 % interval", "ESS", breakdown.of], cells, KEYS, records)
+
+
+def fits_table(fits: Sequence[Fit]) -> Table:
+    """Return the tests of goodness of fit, one per row."""
+    cells = [
+        [
+            f"{one.result.statistic:,.1f}",
+            count(one.result.df),
+            f"{one.result.p_value:.3g}",
+            f"{one.result.design_effect:.1f}",
+            f"{one.of} as in {one.file}",
+        ]
+        for one in fits
+    ]
+    return Table(["chi-square", "df", "p-value", "design effect", "test of"], cells, (), ())
 
 
 def csv_table(summary: SampleSummary) -> Table:
@@ -406,6 +456,7 @@ def render(report: SampleReport) -> str:
         html_page.facts(overview),
         *(f"<p><b>!</b> {html_page.text(line[0].upper() + line[1:])}.</p>" for line in notes),
         *_statistics_section(report.summary),
+        *_fits_section(report.summary),
         *_figures_section(report),
         *_breakdown_sections(report.summary),
         *_pages_section(sample),
@@ -423,6 +474,13 @@ def _statistics_section(summary: SampleSummary) -> list[str]:
         return []
     about = "Estimates with 95 % confidence intervals; the assumptions are listed below."
     return ["<h2>Estimates</h2>", html_page.grid(statistics_table(summary.statistics), about)]
+
+
+def _fits_section(summary: SampleSummary) -> list[str]:
+    if not summary.fits:
+        return []
+    about = "Chi-square, divided by the design effect of dependent steps; a small p-value: the distributions differ."
+    return ["<h2>Goodness of fit</h2>", html_page.grid(fits_table(summary.fits), about)]
 
 
 def _figures_section(report: SampleReport) -> list[str]:

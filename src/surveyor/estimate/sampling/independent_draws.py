@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from surveyor.estimate.sampling.sample_goals import WalkLimits
 from surveyor.estimate.sampling.walk_trace import WalkTrace
 
 FIRST_CHECK, GROWTH = 64, 8  # draws before the first check; each later interval is 1/GROWTH of the draws so far
-CHECK_DRAWS = 4_000  # that walks over a graph are compared with
+CHECK_DRAWS = 2_000  # that walks over a graph are compared with
 CHECK_READS = 1_000  # pages of a survey that are read for this comparison
 MAX_Z = 4.0  # standard errors by which walks and draws may differ
 
@@ -50,9 +50,9 @@ class Draws:
         """Whether all pages were examined."""
         return self.examined >= self.candidates.size
 
-    def extend(self, count: int, examine: int) -> None:
-        """Draw until there are `count` pages, `examine` pages were examined, or none is left."""
-        while len(self.drawn) < count and self.examined < min(examine, self.candidates.size):
+    def extend(self, count: int, examine: int, expired: Callable[[], bool] = lambda: False) -> None:
+        """Draw until there are `count` pages, `examine` pages were examined, none is left, or the time is over."""
+        while len(self.drawn) < count and self.examined < min(examine, self.candidates.size) and not expired():
             page = int(self.candidates[self.examined])
             self.examined += 1
             if self.is_on_topic(page):
@@ -67,10 +67,15 @@ class Draws:
         at = np.array(self.examined_at, np.int64)
         return WalkTrace(number, np.zeros_like(number), page, ones.astype(np.bool_), ones, at)
 
+    def checks(self, degree: Callable[[int], int]) -> WalkTrace:
+        """Return the draws with the degrees of their pages."""
+        degrees = np.array([max(degree(page), 1) for page in self.drawn], np.float64)
+        return replace(self.trace(), degree=degrees)
+
     def run(self, limits: WalkLimits, pages: PageSource) -> str:
         """Draw to the end, and return the ending."""
         for count in _checks():
-            self.extend(min(count, limits.steps), limits.fetches)
+            self.extend(min(count, limits.steps), limits.fetches, limits.expired)
             if not self.drawn and self.is_complete:
                 return "lost"
             if self.is_complete:
@@ -81,6 +86,8 @@ class Draws:
                 return "steps"
             if self.examined >= limits.fetches:
                 return "fetches"
+            if limits.expired():
+                return "minutes"
         raise AssertionError  # pragma: no cover  # the checks never end
 
     def size(self, level: float = 0.95) -> Estimate:
@@ -104,25 +111,22 @@ def counted(pages: int, level: float = 0.95) -> Estimate:
     return Estimate(value, value, value, level, 0.0, value, pages, pages, 0, "counted")
 
 
-def contradictions(
-    weighted: WalkTrace, draws: Draws, pages: PageSource, names: Iterable[str], degree: Callable[[int], int]
-) -> list[str]:
+def contradictions(weighted: WalkTrace, check: WalkTrace, pages: PageSource, names: Iterable[str]) -> list[str]:
     """Return how estimates of walks and of independent draws differ, where they differ by more than chance allows."""
-    drawn = draws.trace()
-    degrees = np.array([max(degree(page), 1) for page in draws.drawn], np.float64)
-    values = {"log degree": (np.log(weighted.degree), np.log(degrees))}
+    values = {"log degree": (np.log(weighted.degree), np.log(check.degree))}
+    drawn = replace(check, degree=np.ones(len(check)))
     for name in names:
         if name not in ("degree", "log_degree"):
             numbers = resolve_property(name, pages).numbers
-            values[name] = numbers(weighted), numbers(drawn)
+            values[name] = numbers(weighted), numbers(check)
     found = []
     for name, (walked, uniform) in values.items():
         if np.isnan(walked).all() or np.isnan(uniform).all():
             continue
         one, other = mean_or_share(weighted, walked), mean_or_share(drawn, uniform)
-        error = math.hypot(one.standard_error, 0.0 if draws.is_complete else other.standard_error)
+        error = math.hypot(one.standard_error, other.standard_error)
         if abs(one.value - other.value) > MAX_Z * error + 1e-9 * abs(other.value):
-            found.append(f"{name}: {one} by the walks, {other} by {len(draws.drawn):,} independent draws")
+            found.append(f"{name}: {one} by the walks, {other} by {len(check):,} independent draws")
     return found
 
 

@@ -80,8 +80,8 @@ class Reach:
                 probes = f"{self.unmet:,} of {self.probes:,} probes from random pages on topic never met the walks"
                 reason = f"{reason}; {probes}" if reason else probes
             found.append(
-                f"{_percent(self.low)} to {_percent(self.high)} of the topic were not reached ({reason}): intervals of"
-                " shares include all values that these pages may have, means leave them out; use method uniform"
+                f"{_percent(self.low)} to {_percent(self.high)} of the topic were not reached ({reason});"
+                " use method uniform"
             )
         if self.groups > 1 and self.kind != "uniform":
             found.append(
@@ -102,9 +102,10 @@ class Reach:
 
     def widen(self, share: Estimate) -> Estimate:
         """Return the estimate of a share with an interval for the whole topic, whatever the missed pages are."""
-        if not self.known or self.kind == "uniform":
+        missed = self.missed_share
+        if not missed:
             return share
-        low, high = (1 - self.high) * share.low, (1 - self.high) * share.high + self.high
+        low, high = (1 - missed) * share.low, (1 - missed) * share.high + missed
         return replace(share, low=low, high=max(high, share.value))
 
     def enlarge(self, size: Estimate, at_most: float) -> Estimate:

@@ -17,7 +17,6 @@ from surveyor.errors import UsageError
 from surveyor.estimate.sampling.diagnostics import drop_stuck_walks
 from surveyor.estimate.sampling.in_links import UNKNOWN, InLinkCoverage, correct_weights
 from surveyor.estimate.sampling.page_content import SampledPage
-from surveyor.estimate.sampling.properties import check_available
 from surveyor.estimate.sampling.sample_goals import OnProgress, SampleGoal, WalkLimits
 from surveyor.estimate.sampling.sample_result import Sample
 from surveyor.estimate.sampling.sample_survey import SampleOptions, check_options, open_sample_survey
@@ -128,7 +127,6 @@ def sample(
     if isinstance(where, Graph):
         return _sample_graph(where, topic, request)
     rule = Topic.of(topic)
-    check_available(request.tracked, url_only=rule.url_only)
     if isinstance(where, Survey):
         return _sample_survey(where.folder, rule, request)
     if isinstance(where, (str, Path)):
@@ -220,6 +218,7 @@ def sample_of(result: WalkResult, goal: SampleGoal, tracked: tuple[str, ...] = (
         location=result.source,
         reach=result.reach,
         counted=result.size,
+        check=result.check,
     )
 
 

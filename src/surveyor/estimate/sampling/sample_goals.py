@@ -1,7 +1,7 @@
-"""Stopping rules of a sample: effective sample size, width of an interval, number of fetches or of steps.
+"""Stopping rules of a sample: effective sample size, width of an interval, fetches, steps or minutes.
 
     >>> SampleGoal.parse("ess=400")
-    SampleGoal(ess=400.0, width=None, fetches=None, steps=None)
+    SampleGoal(ess=400.0, width=None, fetches=None, steps=None, minutes=None)
     >>> str(SampleGoal.parse("width=3%, fetches=2k"))
     'width 3 % or 2,000 fetches'
 
@@ -14,6 +14,7 @@ does not end a sample: it may be narrow because few pages with the property were
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -46,6 +47,7 @@ class SampleGoal:
     width: float | None = None  # half-width of the widest interval of the tracked properties
     fetches: int | None = None
     steps: int | None = None
+    minutes: float | None = None
 
     @classmethod
     def parse(cls, text: str) -> SampleGoal:
@@ -98,6 +100,7 @@ class SampleGoal:
             ("width {:g} %", None if self.width is None else 100 * self.width),
             ("{:,} fetches", self.fetches),
             ("{:,} steps", self.steps),
+            ("{:g} minutes", self.minutes),
         )
         return " or ".join(text.format(value) for text, value in parts if value is not None)
 
@@ -128,6 +131,7 @@ class WalkLimits:
     steps: int = UNLIMITED
     done: Done = lambda _trace, _pages: False
     tracked: tuple[str, ...] = ()  # properties that the goal applies to
+    expired: Callable[[], bool] = lambda: False  # whether the time is over
 
     @classmethod
     def of(cls, goal: SampleGoal, tracked: tuple[str, ...], progress: OnProgress) -> WalkLimits:
@@ -146,7 +150,8 @@ class WalkLimits:
             return "longest" if len(trace) >= goal.max_steps else ""
 
         fetches, steps = min(goal.fetches or UNLIMITED, UNLIMITED), min(goal.steps or UNLIMITED, UNLIMITED)
-        return cls(fetches, steps, done, tracked)
+        end = math.inf if goal.minutes is None else time.monotonic() + 60 * goal.minutes
+        return cls(fetches, steps, done, tracked, lambda: time.monotonic() >= end)
 
 
 def check_intervals() -> Iterator[int]:

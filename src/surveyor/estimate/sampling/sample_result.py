@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,7 @@ from surveyor.estimate.sampling.properties import (
 )
 from surveyor.estimate.sampling.reach import Reach
 from surveyor.estimate.sampling.sample_goals import SampleGoal
+from surveyor.estimate.sampling.sample_pages import SurveyPages
 from surveyor.estimate.sampling.standard_errors import after_burn_in
 from surveyor.estimate.sampling.walk_methods import UNIFORM, method_named
 from surveyor.estimate.sampling.walk_trace import WalkTrace
@@ -63,13 +65,14 @@ class Sample:
     location: str = ""  # of the graph or survey
     reach: Reach = field(default_factory=Reach)  # what the sample could not reach, as far as it is known
     counted: Estimate | None = None  # number of pages on topic, if it is not estimated from collisions
+    check: WalkTrace | None = None  # independent draws of stored pages that estimates of walks are compared with
     _properties: dict[str, Property] = field(default_factory=dict, repr=False)
 
     @property
     def reached(self) -> bool:
         """Whether the goal was reached; a limit of fetches or steps counts only if it is the sole rule."""
         has_target = self.goal.ess is not None or self.goal.width is not None
-        return self.ending in (("ess", "width") if has_target else ("fetches", "steps")) or self.complete
+        return self.ending in (("ess", "width") if has_target else ("fetches", "steps", "minutes")) or self.complete
 
     @property
     def independent(self) -> bool:
@@ -98,27 +101,37 @@ class Sample:
 
     def share(self, of: PropertySpec, *, level: float = 0.95) -> Estimate:
         """Estimate the share of the pages on topic that have a property."""
-        return self._whole(estimates.share(self.weighted, self.values(of), level=level))
+        return self._estimate(self._property(of), partial(estimates.share, level=level))
 
     def mean(self, of: PropertySpec, *, level: float = 0.95) -> Estimate:
         """Estimate the mean of a number over the pages on topic."""
-        estimate = estimates.mean(self.weighted, self.values(of), level=level)
+        if isinstance(of, str) and of == "topic_link_share" and isinstance(self.source, SurveyPages):
+            return self._topic_link_share(self.source, of, level)
+        estimate = self._estimate(self._property(of), partial(estimates.mean, level=level))
         lowest, highest = BOUNDS.get(of, UNBOUNDED) if isinstance(of, str) else UNBOUNDED
-        bounded = replace(estimate, low=max(estimate.low, lowest), high=min(estimate.high, highest))
-        return self._whole(bounded)
+        return replace(estimate, low=max(estimate.low, lowest), high=min(estimate.high, highest))
+
+    def _topic_link_share(self, pages: SurveyPages, of: str, level: float) -> Estimate:
+        """Estimate the mean share of links to pages on topic; where targets are unknown, from the links drawn."""
+        trace, values = self.weighted, self.values(of)
+        if pages.needs_draws:
+            values, links = pages.drawn_links(self.trace)
+            trace = replace(trace, degree=np.nan_to_num(links, nan=1.0))  # each link of a page is drawn as often
+        estimate = estimates.mean(trace, values, level=level)
+        return self._whole(replace(estimate, low=max(estimate.low, 0.0), high=min(estimate.high, 1.0)))
 
     def quantile(self, of: PropertySpec, q: float = 0.5, *, level: float = 0.95) -> Estimate:
         """Estimate a quantile of a number over the pages on topic."""
-        return self._whole(estimates.quantile(self.weighted, self.values(of), q, level=level))
+        return self._estimate(self._property(of), partial(estimates.quantile, q=q, level=level))
 
     def histogram(self, of: PropertySpec, edges: Sequence[float], *, level: float = 0.95) -> Distribution:
         """Estimate the histogram of a number over the pages on topic."""
-        return self._all_whole(estimates.histogram(self.weighted, self.values(of), edges, level=level))
+        values = self._property(of).numbers
+        return self._estimates_of(values, partial(estimates.histogram, edges=edges, level=level))
 
     def distribution(self, of: PropertySpec, *, level: float = 0.95) -> Distribution:
         """Estimate the shares of categories, such as domains, among the pages on topic; largest first."""
-        found = estimates.distribution(self.weighted, self._property(of).values(self.trace), level=level)
-        return self._all_whole(found)
+        return self._estimates_of(self._property(of).values, partial(estimates.distribution, level=level))
 
     def fits(self, of: PropertySpec, expected: Mapping[Any, float]) -> GoodnessOfFit:
         """Test goodness of fit to a known distribution (χ², corrected for autocorrelated steps)."""
@@ -129,6 +142,7 @@ class Sample:
 
         Weights are not corrected for unknown in-links: the correction did not improve sizes (see the docs).
         """
+        estimates.check_level(level)
         if self.counted is not None:
             return self.counted
         if self.reach.groups > 1:
@@ -138,7 +152,9 @@ class Sample:
                 hint="use method trial or a larger reach, or sample each part by its own starts",
             )
         most = float(self.source.count) if self.reach.kind == "drawn" or self.reach.known else math.inf
-        return self.reach.enlarge(estimates.topic_size(self.trace, level=level, at_most=most), most)
+        size = self.reach.enlarge(estimates.topic_size(self.trace, level=level, at_most=most), most)
+        seen = float(self.distinct_pages)
+        return replace(size, low=max(size.low, seen), value=max(size.value, seen), high=max(size.high, seen))
 
     def relative_size(self, *, level: float = 0.95) -> Estimate:
         """Estimate the share of all pages that is on topic; requires unfocused walks (method `webwalker`)."""
@@ -157,11 +173,29 @@ class Sample:
             )
         contained, name = {normalise(str(url)) or str(url) for url in urls}, self.source.url
         recall = Property("recall", lambda page: (normalise(name(page)) or name(page)) in contained)
-        return self._whole(estimates.share(self.weighted, recall.numbers(self.trace), level=level))
+        return self._estimate(recall, partial(estimates.share, level=level))
+
+    def recall_difference(self, urls: Iterable[str], other: Iterable[str], *, level: float = 0.95) -> Estimate:
+        """Estimate by how much one crawl or index contains a larger share of the topic than another."""
+        name = self.source.url
+        one, two = ({normalise(str(url)) or str(url) for url in index} for index in (urls, other))
+
+        def value(page: int) -> int:
+            url = normalise(name(page)) or name(page)
+            return (url in one) - (url in two)
+
+        found = self._estimate(Property("recall difference", value), partial(estimates.mean, level=level))
+        missed = self.reach.missed_share
+        low, high = ((1 - missed) * end + sign * missed for end, sign in ((found.low, -1), (found.high, 1)))
+        return replace(found, low=max(low, -1.0), high=min(high, 1.0), is_share=True)
 
     def draws(self, count: int, *, rng: int | None = None) -> list[str]:
         """Draw pages uniformly from the topic, with replacement."""
-        pages = uniform_draws(self.weighted, count, self.rng if rng is None else rng)
+        seed = self.rng if rng is None else rng
+        if self.complete and count == int(count) >= 1:
+            pages = np.random.default_rng(seed).choice(self.trace.page, int(count))
+        else:
+            pages = uniform_draws(self.weighted, count, seed)
         return [self.source.url(page) for page in pages.tolist()]
 
     @cached_property
@@ -237,10 +271,7 @@ class Sample:
         """Return estimates of the tracked properties."""
         if not self.has_estimates:
             return {}
-        return {
-            name: self._whole(estimates.mean_or_share(self.weighted, numbers))
-            for name, numbers in self.tracked_values().items()
-        }
+        return {name: self._estimate(self._property(name), estimates.mean_or_share) for name in self.tracked_values()}
 
     def _whole(self, estimate: Estimate) -> Estimate:
         """Return an estimate for the whole topic: exact if all pages were drawn, wider if some cannot be reached."""
@@ -249,8 +280,34 @@ class Sample:
             return replace(estimate, low=value, high=value, standard_error=0.0, ess=float(self.distinct_pages))
         return self.reach.widen(estimate) if estimate.is_share else estimate
 
-    def _all_whole(self, found: Distribution) -> Distribution:
-        return replace(found, shares=tuple(self._whole(share) for share in found.shares))
+    def _estimate(self, of: Property, estimator: Callable[[WalkTrace, Any], Estimate]) -> Estimate:
+        """Estimate a property; if independent draws lie outside the interval of the walks, it includes theirs."""
+        found = estimator(self.weighted, of.numbers(self.trace))
+        if self._check is not None:
+            check, drawn = self._check
+            with suppress(UsageError):  # no drawn page has it
+                found = _including(found, estimator(drawn, of.numbers(check)))
+        return self._whole(found)
+
+    def _estimates_of(
+        self, values: Callable[[WalkTrace], Any], estimator: Callable[[WalkTrace, Any], Distribution]
+    ) -> Distribution:
+        found = estimator(self.weighted, values(self.trace))
+        shares = list(found.shares)
+        if self._check is not None:
+            check, drawn = self._check
+            others = estimator(drawn, values(check))
+            by_label = dict(zip(others.labels, others.shares, strict=True))
+            shares = [
+                _including(one, by_label[label]) if label in by_label else one
+                for label, one in zip(found.labels, shares, strict=True)
+            ]
+        return replace(found, shares=tuple(self._whole(share) for share in shares))
+
+    @cached_property
+    def _check(self) -> tuple[WalkTrace, WalkTrace] | None:
+        """The independent draws, with the degrees of their pages and with equal weights."""
+        return None if self.check is None else (self.check, replace(self.check, degree=np.ones(len(self.check))))
 
     def values(self, of: PropertySpec) -> FloatArray:
         """Return the value of a property at each step; NaN where it has none."""
@@ -282,3 +339,11 @@ class Sample:
             for name, estimate in self._estimates().items()
         )
         return f"<p>{escape(repr(self))}</p><table>{rows}</table>"
+
+
+def _including(walked: Estimate, drawn: Estimate) -> Estimate:
+    """Return an estimate of walks; if independent draws contradict it, its interval includes theirs."""
+    if walked.low <= drawn.value <= walked.high:
+        return walked
+    method = f"{walked.method}; widened to include independent draws"
+    return replace(walked, low=min(walked.low, drawn.low), high=max(walked.high, drawn.high), method=method)

@@ -168,6 +168,8 @@ class WalkScheduler:
             return "fetches"
         if walks.steps >= self.limits.steps:
             return "steps"
+        if self.limits.expired():
+            return "minutes"
         if all(walk.lost for walk in walks.walks):
             return "lost"
         requested = len(walks.requested)
@@ -195,6 +197,7 @@ class WalkResult:
     reach: Reach = field(default_factory=Reach)  # what the walks could not reach, as far as it is known
     weighted: WalkTrace | None = None  # of independent draws: the trace with equal weights
     size: Estimate | None = None  # number of pages on topic, if it is not estimated from collisions
+    check: WalkTrace | None = None  # independent draws that estimates of walks are compared with
     unreadable: int = 0  # pages examined whose content could not be read
 
     @property

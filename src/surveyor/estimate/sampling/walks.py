@@ -115,7 +115,7 @@ def walk_graph(
     pages = GraphPages(graph, kind)
     ending = _walk(walks, pages, limits)
     trace = walks.trace()
-    reach = Reach.of_walks(trace, drawn=starts is None)
+    reach, check = Reach.of_walks(trace, drawn=starts is None), None
     if parts is not None and (kind[first] == ON).all() and len(trace):
         used = drop_stuck_walks(trace.rows(slice(limits.steps)))
         reached = first[np.unique(used.walk)]
@@ -126,8 +126,8 @@ def walk_graph(
         reach = reach.on_graph(parts, reached, len(draws.drawn[:PROBES]), unmet)
         if method_named(plan.method).exact:
             degrees = np.diff(neighbours.starts)
-            found = contradictions(used, draws, pages, limits.tracked, lambda page: int(degrees[page]))
-            reach = replace(reach, contradictions=tuple(found))
+            check = draws.checks(lambda page: int(degrees[page]))
+            reach = replace(reach, contradictions=tuple(contradictions(used, check, pages, limits.tracked)))
     return WalkResult(
         trace,
         ending,
@@ -140,6 +140,8 @@ def walk_graph(
         "the graph" if neighbours.complete else "a part of the graph",
         observations=None if neighbours.complete else lambda: LinkObservations.from_compiled(neighbours, walks),
         reach=reach,
+        size=counted(int((kind == ON).sum())) if starts is None and neighbours.complete else None,
+        check=check,
     )
 
 
@@ -207,6 +209,8 @@ def _walk(walks: CompiledWalks, pages: GraphPages, limits: WalkLimits) -> str:
             return str(met)
         if full:
             return "fetches"
+        if limits.expired():
+            return "minutes"
         if walks.lost.size == walks.count:
             return "lost"
         if len(walks.trace()) >= limits.steps:
@@ -289,7 +293,9 @@ class StoredPages:
         self._classified: dict[int, bool] = {}
         self.unreadable: list[int] = []  # pages without content that could be read
         self.walk_graph = walk_graph_of(self.state.urls, topic, self.in_links)
-        self.pages = SurveyPages(folder, self.state.urls, self.walk_graph, has_content=archived)
+        self.pages = SurveyPages(
+            folder, self.state.urls, self.walk_graph, has_content=archived, classify=self._classify_fetched
+        )
         if not archived and topic.needs_content:
             raise UsageError(
                 f"the topic {topic.text} depends on the text of pages, and {folder} has no archive",
@@ -323,6 +329,9 @@ class StoredPages:
             record = self.record(page)
             self.walk_graph.learn(page, record.kind, record.links)
         return self._classify(page)
+
+    def _classify_fetched(self, page: int) -> bool | None:
+        return self._classify(page) if page < self._is_fetched.size and self._is_fetched[page] else None
 
     def degree(self, page: int) -> int:
         """Return the number of neighbours of a fetched page."""
@@ -382,11 +391,14 @@ def _checked(result: WalkResult, stored: StoredPages, limits: WalkLimits, *, dra
     reach = Reach.of_walks(result.trace, drawn=drawn)
     if method_named(result.plan.method).exact and result.trace.on_topic.any():
         draws = Draws.of(stored.fetched, result.plan.rng, stored.is_on_topic)
-        draws.extend(CHECK_DRAWS, CHECK_READS)
+        draws.extend(CHECK_DRAWS, min(CHECK_READS, result.requested.size))
         used = drop_stuck_walks(result.trace.rows(slice(limits.steps)))
+        if drawn:
+            result = replace(result, size=draws.size())
         if len(draws.drawn) >= MIN_CHECK:
-            found = contradictions(used, draws, stored.pages, limits.tracked, stored.degree)
-            reach = replace(reach, contradictions=tuple(found))
+            check = draws.checks(stored.degree)
+            reach = replace(reach, contradictions=tuple(contradictions(used, check, stored.pages, limits.tracked)))
+            result = replace(result, check=check)
     return replace(result, reach=reach, unreadable=len(stored.unreadable))
 
 
