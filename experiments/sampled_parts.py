@@ -4,14 +4,15 @@
 
 Topics of real webs (`local_domains` describes the folder): packages of Debian's documentation, categories of
 Wikispeedia, ranges of ids of cnr-2000 (its ids are sorted by URL, so that a range is a few hosts), folders of hollins;
-and such topics with a *planted* pocket: a small random web that only one to three links connect to the topic. Each web is the topic and all its neighbours. No topic is selected or changed by any result.
+and such topics with a *planted* pocket: a small random web that only one to three links connect to the topic. Each
+web is the topic and all its neighbours. No topic is selected or changed by any result.
 
 1. *Coverage*: each topic is sampled many times until ess=400, by independent draws (the default for stored pages) and
    by walks. Statistics: two shares (the largest group of pages, and one of about 3 to 10 %), pages with many links, and
    the size. An interval that excludes the truth is *told* if the sample says that its goal was not reached, and silent
    otherwise.
 2. *Pockets*: planted pockets of 3 to 5 %, each sampled 400 times by independent draws, and all of them together 400
-   times by each walk: how often is the pocket missed in silence?
+   times by each walk: how often is the pocket missed in silence (no page of it, and an interval below its share)?
 3. *Endpoints* that counting contradicts: sizes above the pages of the web or below the distinct sampled pages.
 4. *Cost*: pages examined or fetched, and steps, in the median.
 
@@ -72,7 +73,8 @@ class Counts:
     sizes_covered: int = 0
     sizes_silent: int = 0
     contradicted: int = 0  # endpoints
-    pocket_missed: int = 0  # samples whose interval excludes the pocket, and which do not say so
+    pocket_below: int = 0  # samples whose interval is below the share of the pocket, and which do not say so
+    pocket_missed: int = 0  # those of them that have no page of the pocket
     fetches: float = 0.0
     steps: float = 0.0
 
@@ -86,6 +88,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for topic in topics:
         methods = [(options.method, options.runs)] if options.method else [("", options.runs), *_walk_methods(options)]
         for method, runs in methods:
+            if not runs:
+                continue
             done = sample_many(topic, method, runs)
             found.append(done)
             say(f"{topic.name}, {method or 'default'}: {done.covered} of {done.intervals} shares")
@@ -128,7 +132,9 @@ def sample_many(topic: PartsTopic, method: str, runs: int, only: str = "") -> Co
             counts.intervals += 1
             counts.covered += covered
             counts.silent += not covered and not told
-            counts.pocket_missed += name == topic.pocket and estimate.high < truth and not told
+            below = name == topic.pocket and estimate.high < truth and not told
+            counts.pocket_below += below
+            counts.pocket_missed += below and not flags[sample.trace.page].any()
         try:
             size = sample.size()
         except UsageError:
@@ -209,13 +215,16 @@ def pocket_table(found: Sequence[Counts]) -> str:
         [
             one.topic,
             one.method,
+            str(one.runs),
             f"{one.told / one.runs:.0%}",
             _share(one.covered, one.intervals),
+            str(one.pocket_below),
             str(one.pocket_missed),
         ]
         for one in found
     ]
-    return table(["topic", "method", "told", "covered", "missed in silence"], rows, 2)
+    heads = ["samples", "told", "covered", "silently below", "silently missed"]
+    return table(["topic", "method", *heads], rows, 2)
 
 
 def _share(part: int, whole: int) -> str:

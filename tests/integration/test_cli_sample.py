@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -143,6 +144,72 @@ def test_recall_of_a_list(capsys: pytest.CaptureFixture[str], web: sv.Graph, pat
     assert recall["value"] == pytest.approx(found.recall(contained).value)
     assert 0 < recall["low"] < recall["value"] < recall["high"] < 1
     assert "share contained in held.txt" in CommandResult(capsys, "sample", path, *QUICK, "--recall", "held.txt").out
+
+
+def test_several_indexes_are_compared(capsys: pytest.CaptureFixture[str], web: sv.Graph, path: str) -> None:
+    one, other = ([web.name(page) for page in range(0, web.pages, step)] for step in (2, 3))
+    Path("one.txt").write_text("\n".join(one))
+    Path("other.txt").write_text("\n".join(other))
+    words = ["sample", path, "--topic", TOPIC, "--recall", "one.txt", "--recall", "other.txt"]
+    estimates = CommandResult(capsys, *words, "--until", "steps=400", "--json").json()["estimates"]
+    by = {(row["statistic"], row["of"]): row for row in estimates}
+    pages = [web.name(page) for page in range(web.pages) if ".example/" in web.name(page)]
+    in_one, in_other = ({*index} & {*pages} for index in (one, other))
+    truth = {
+        ("recall", "one.txt"): len(in_one),
+        ("recall", "other.txt"): len(in_other),
+        ("recall of any", "one.txt, other.txt"): len(in_one | in_other),
+        ("recall of all", "one.txt, other.txt"): len(in_one & in_other),
+        ("recall difference", "one.txt minus that of other.txt"): len(in_one) - len(in_other),
+    }
+    assert set(truth) == {key for key in by if key[0] != "mean"}
+    for key, count in truth.items():
+        assert by[key]["low"] <= count / len(pages) <= by[key]["high"]
+    found = sv.sample(web, TOPIC, until="steps=400")
+    assert by["recall difference", "one.txt minus that of other.txt"]["value"] == pytest.approx(
+        found.recall(one).value - found.recall(other).value
+    )
+    assert "recall of one.txt minus that of other.txt" in CommandResult(capsys, *words).out
+
+
+def test_fit_to_a_known_distribution(capsys: pytest.CaptureFixture[str], web: sv.Graph, path: str) -> None:
+    ends = [web.name(page).split("/")[2].rpartition(".")[2] for page in range(web.pages)]
+    rows = [f"{end},{ends.count(end)}" for end in sorted(set(ends))]
+    Path("right.csv").write_text("tld,pages\n" + "\n".join(rows))
+    Path("wrong.tsv").write_text("\n".join(f"{end}\t{1 / len(rows)}" for end in sorted(set(ends))))
+    words = ["sample", path, "--topic", "everything", "--until", "steps=600", "--fit", "tld=right.csv"]
+    result = CommandResult(capsys, *words, "--fit", "tld=wrong.tsv", "--json").json()
+    right, wrong = result["fits"]
+    assert (right["of"], right["file"], right["df"]) == ("tld", "right.csv", len(rows) - 1)
+    assert right["p_value"] > 0.001
+    assert wrong["p_value"] < 0.001
+    shown = CommandResult(capsys, *words, "--report", "r.html")
+    assert re.search(r"chi-square +df +p-value +design effect +test of\n.* tld as in right.csv", shown.out)
+    assert "Goodness of fit" in Path("r.html").read_text()
+    for fit, problem in (
+        ("tld", "--fit needs host, domain, tld or language and a file, got tld"),
+        ("size=right.csv", "--fit needs host"),
+        ("tld=none.csv", "none.csv cannot be read"),
+    ):
+        wrong_use = CommandResult(capsys, *words[:4], "--fit", fit)
+        assert (wrong_use.code, problem in wrong_use.err) == (2, True), wrong_use.err
+    Path("bad.csv").write_text("test,1\nexample,many\n")
+    assert (
+        "line 2 of bad.csv has no category and share" in CommandResult(capsys, *words[:4], "--fit", "tld=bad.csv").err
+    )
+
+
+def test_default_for_a_graph_is_independent_draws(capsys: pytest.CaptureFixture[str], path: str) -> None:
+    words = ["sample", path, "--topic", TOPIC, "--share", "url:/arts/", "--size"]
+    result = CommandResult(capsys, *words)
+    assert result.code == 0
+    for line in ("method                 uniform: ", "reach                  ", "was drawn with the same probability"):
+        assert line in result.out
+    fields = CommandResult(capsys, *words, "--json").json()
+    assert fields["method"] == "uniform"
+    assert fields["reach"]["conclusive"] is True
+    radius = ["--method", "neighbourhood-paper", "--radius", "2", "--until", "steps=400"]
+    assert "neighbourhood-paper: " in CommandResult(capsys, *words[:4], *radius).out
 
 
 def test_files(capsys: pytest.CaptureFixture[str], web: sv.Graph, path: str) -> None:

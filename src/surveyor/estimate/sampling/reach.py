@@ -66,9 +66,14 @@ class Reach:
                 f"{starts}; at most {_percent(self.high)} of the topic{what} was not reached, by {self.probes:,} probes"
             )
         if self.groups > 1:
-            return f"{starts} in {self.groups:,} parts that never met; their shares of the topic are unknown"
+            return f"{starts}; walks in {self.groups:,} groups that never met, of unknown shares of the topic"
         unless = "" if self.kind == "drawn" else ", if the starts are like random pages of it"
         return f"{starts}, one part; up to {_percent(self.high)} of the topic may be in other parts{unless}"
+
+    @property
+    def _range(self) -> str:
+        low, high = _percent(self.low), _percent(self.high)
+        return high if low == high else f"{low} to {high}"
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -79,14 +84,12 @@ class Reach:
             if self.unmet:
                 probes = f"{self.unmet:,} of {self.probes:,} probes from random pages on topic never met the walks"
                 reason = f"{reason}; {probes}" if reason else probes
-            found.append(
-                f"{_percent(self.low)} to {_percent(self.high)} of the topic were not reached ({reason});"
-                " use method uniform"
-            )
+            found.append(f"{self._range} of the topic were not reached ({reason}); use method uniform")
         if self.groups > 1 and self.kind != "uniform":
             found.append(
-                f"the walks are in {self.groups} parts of the topic that never met, and how large each is cannot be"
-                " told from them: use method trial or a larger reach, or sample each part by its own starts"
+                f"the walks form {self.groups} groups that never visited a common page: the topic may have parts that"
+                " do not connect, and how large each is cannot be told from them; walk longer, use a larger reach, or"
+                " sample each part by its own starts"
             )
         if self.kind == "given" and not self.known and self.groups <= 1 and 0 < self.starts < FEW_STARTS:
             found.append(
@@ -147,6 +150,8 @@ class Reach:
         missed = int(parts.sizes.sum() - parts.sizes[among].sum())
         share = missed / int(parts.sizes.sum())
         low, high = clopper_pearson(unmet / probes, probes, ONE_SIDED)
+        if probes == int(parts.sizes[among].sum()):  # from every page
+            low = high = unmet / probes
         return replace(
             self,
             groups=int(among.size),

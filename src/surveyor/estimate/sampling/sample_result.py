@@ -147,9 +147,9 @@ class Sample:
             return self.counted
         if self.reach.groups > 1:
             raise UsageError(
-                f"the walks are in {self.reach.groups} parts of the topic that never met, so their collisions do not"
-                " show its size",
-                hint="use method trial or a larger reach, or sample each part by its own starts",
+                f"the walks form {self.reach.groups} groups that never met, so their collisions do not show the size of"
+                " the topic",
+                hint="walk longer, use a larger reach, or sample each part by its own starts",
             )
         most = float(self.source.count) if self.reach.kind == "drawn" or self.reach.known else math.inf
         size = self.reach.enlarge(estimates.topic_size(self.trace, level=level, at_most=most), most)
