@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import surveyor as sv
 from fake_web import Sites, Time, crawled, page
 from sample_crawls import CALM, FREE, ROUGH, Links, Sampled, by_url, everything, graph_of, half, halves, plain_walk
 from surveyor.errors import NothingFetched, UsageError
@@ -56,6 +57,22 @@ def test_url_topic(web: Sampled, survey: Path) -> None:
     assert by_url(done) == expected
     shares = [done.pages.topic_link_share(page) for page in done.trace.page[done.trace.on_topic].tolist()]
     assert 0 <= np.nanmin(shares) < np.nanmax(shares) <= 1
+
+
+def test_draws_from_a_survey_estimate_links_within_a_topic_that_needs_content(survey: Path) -> None:
+    found = sv.sample(survey, halves, until="ess=100000")
+    assert found.complete
+    size, share = found.size(), found.mean("topic_link_share")
+    assert size.low == size.high == found.distinct_pages
+    with SurveyFolder.open(survey, write=False) as folder:
+        latest = {outcome.page: outcome for outcome in folder.journal.outcomes() if outcome.kind == "fetched"}
+    url, shares = found.source.url, []
+    for number, outcome in latest.items():
+        near = [other for other in outcome.links.tolist() if other in latest and other != number]
+        if half(url(number)) and near:
+            shares.append(sum(half(url(other)) for other in near) / len(near))
+    assert share.value == pytest.approx(np.mean(shares), abs=0.02)  # at most ten links of a page are classified
+    assert found.to_dict()["reach"]["kind"] == "uniform"
 
 
 def test_pages_that_were_not_fetched(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 INDEPENDENT = "uniform"
 EXACT_METHODS = ("trial", "mixture", "hard", "nonbacktracking", "webwalker")
 PUBLISHED_METHODS = ("hard-paper", "neighbourhood-paper", "trial-paper")
-CATEGORIES = ("domain", "host", "tld", "language", "out_degree")
+CATEGORIES = ("domain", "host", "tld", "language", "out_degree", "topic_link_share")
 NUMBERS = ("out_degree", "log_out_degree", "degree", "log_degree", "topic_link_share")
 #: Settings of a crawl that live samples do not have as options, and those that they have.
 EXCLUDED = {*settings.NO_OPTIONS, "until", "strategy", "depth", "damping", "patient", "max_fruitless", "rng"}

@@ -13,7 +13,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from surveyor.errors import SurveyorError
+from surveyor.errors import SurveyorError, UsageError
 from surveyor.report import html_page
 from surveyor.report.column_files import batches, readable, write_columns
 from surveyor.report.numbers import count, counted, percent, printable
@@ -219,7 +219,14 @@ def _requested(
 
 
 def _distribution(sample: Sample, name: str) -> Distribution:
-    return sample.histogram(name, bin_edges(sample, name)) if name == "out_degree" else sample.distribution(name)
+    if name != "topic_link_share":
+        return sample.histogram(name, bin_edges(sample, name)) if name == "out_degree" else sample.distribution(name)
+    if getattr(sample.source, "needs_draws", False):
+        raise UsageError(
+            "live walks classify too few link targets of a page for its share of links on topic",
+            hint="use --mean topic_link_share, or sample the survey afterwards",
+        )
+    return sample.histogram(name, [tenth / 10 for tenth in range(11)])
 
 
 def bin_edges(sample: Sample, name: str) -> list[float]:
@@ -244,6 +251,8 @@ def _label(label: Any) -> str:
     low, high = label
     if high == math.inf:
         return f"{low:g} or more"
+    if high <= 1 and high - low < 1:
+        return f"{100 * low:g} to {100 * high:g} %"
     return f"{low:g}" if high - low == 1 else f"{low:g} to {high - 1:g}"
 
 
