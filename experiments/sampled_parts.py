@@ -86,7 +86,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     topics = [*real_topics(options.data), *planted_topics(options.data)]
     found: list[Counts] = []
     for topic in topics:
-        methods = [(options.method, options.runs)] if options.method else [("", options.runs), *_walk_methods(options)]
+        methods: list[tuple[str, int]] = [(options.method or "", options.runs)]
+        methods += [] if options.method else _walk_methods(options)
         for method, runs in methods:
             if not runs:
                 continue
@@ -97,9 +98,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     pockets = []
     for topic in topics:
         if topic.pocket and options.pocket_runs:
-            methods = [options.method] if options.method else ["", *WALKS]
-            runs = {method: -(-options.pocket_runs // (PLANTED if method else 1)) for method in methods}
-            pockets += [sample_many(topic, method, runs[method], only=topic.pocket) for method in methods]
+            for method in [options.method] if options.method else ["", *WALKS]:
+                runs = -(-options.pocket_runs // (PLANTED if method in WALKS else 1))
+                pockets.append(sample_many(topic, method, runs, only=topic.pocket))
             say(f"{topic.name}: pockets done")
     print(f"# Planted pockets\n\n{pocket_table(pockets)}", file=out)
     if options.json:

@@ -83,7 +83,11 @@ def test_url_topic_needs_fewer_fetches(tmp_path: Path) -> None:
 def test_links_within_a_topic_that_needs_content(tmp_path: Path, method: str) -> None:
     """Targets of links are classified only where a walk drew them; their share is estimated from these draws."""
     sampled = Sampled(CALM, concurrency=5, options={"archive": True})
-    how = {"in_links": Links(sampled.web.truth()), "limit": UNLIMITED, "done": lambda trace, _: len(trace) >= 6_000}
+    how: dict[str, Any] = {
+        "in_links": Links(sampled.web.truth()),
+        "limit": UNLIMITED,
+        "done": lambda trace, _: len(trace) >= 6_000,
+    }
     done = sampled.sample(tmp_path / "a.survey", halves, method=method, **how)
     found, graph = sample_of(done, SampleGoal(steps=6_000)), graph_of(done)
     estimate = found.mean("topic_link_share")

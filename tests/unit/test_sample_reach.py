@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from itertools import pairwise
 
@@ -14,6 +15,7 @@ import surveyor as sv
 from surveyor.arrays import BoolArray
 from surveyor.errors import UsageError
 from surveyor.estimate.sampling.compiled_walks import CompiledWalks, NeighbourLists
+from surveyor.estimate.sampling.distributions import clopper_pearson, hypergeometric_interval
 from surveyor.estimate.sampling.independent_draws import Draws
 from surveyor.estimate.sampling.parts import Parts, groups_of_walks, largest_missed, pages_off_topic
 from surveyor.estimate.sampling.walk_methods import WalkPlan
@@ -53,7 +55,8 @@ def reachable(graph: sv.Graph, topic: BoolArray, start: int, off: int) -> set[in
 def test_parts_are_the_pages_that_a_walk_reaches(seed: int, off: int) -> None:
     rng = np.random.default_rng(seed)
     pages = int(rng.integers(2, 30))
-    graph = sv.Graph.from_arrays(*rng.integers(0, pages, (2, pages)), nodes=pages)
+    sources, targets = rng.integers(0, pages, (2, pages))
+    graph = sv.Graph.from_arrays(sources, targets, nodes=pages)
     topic = rng.random(pages) < 0.5
     topic[0] = True
     parts = Parts.of(NeighbourLists.of(graph), topic, off)
@@ -68,7 +71,8 @@ def test_parts_are_the_pages_that_a_walk_reaches(seed: int, off: int) -> None:
 @pytest.mark.parametrize("method", ["hard", "nonbacktracking", "mixture", "trial", "webwalker"])
 def test_walks_visit_exactly_their_part(method: str) -> None:
     rng = np.random.default_rng(4)
-    graph = sv.Graph.from_arrays(*rng.integers(0, 60, (2, 75)), nodes=60)
+    sources, targets = rng.integers(0, 60, (2, 75))
+    graph = sv.Graph.from_arrays(sources, targets, nodes=60)
     topic, plan = rng.random(60) < 0.5, WalkPlan(method)
     neighbours = NeighbourLists.of(graph)
     parts = Parts.of(neighbours, topic, pages_off_topic(plan))
@@ -196,6 +200,23 @@ def test_intervals_of_draws_cover_shares_of_any_size() -> None:
             right[share] += estimate.low <= values.mean() <= estimate.high
     assert min(right.values()) >= 51
     assert sum(right.values()) >= 0.95 * 180 - 4 * np.sqrt(0.95 * 0.05 * 180)
+
+
+@pytest.mark.parametrize(("draws", "population"), [(40, 50), (40, 90), (30, 1_000)])
+def test_the_hypergeometric_interval_covers_any_number_of_pages(draws: int, population: int) -> None:
+    """Exact coverage for each true number, by the probabilities of all outcomes."""
+    intervals = [hypergeometric_interval(found, draws, population, 0.95) for found in range(draws + 1)]
+    ways = [math.comb(population, draws)]
+    for having in range(0, population + 1, max(1, population // 60)):
+        covered = sum(
+            math.comb(having, found) * math.comb(population - having, draws - found)
+            for found, (low, high) in enumerate(intervals)
+            if low <= having <= high
+        )
+        assert covered / ways[0] >= 0.95 - 1e-9
+    binomial = [clopper_pearson(found / draws, draws, 0.95) for found in range(draws + 1)]
+    lengths = [(high - low) / population for low, high in intervals]
+    assert sum(lengths) < sum(high - low for low, high in binomial)
 
 
 def test_size_by_draws_until_all_are_examined() -> None:

@@ -16,6 +16,7 @@ from surveyor.arrays import FloatArray, IntArray
 from surveyor.errors import UsageError
 from surveyor.estimate.sampling import estimates
 from surveyor.estimate.sampling.diagnostics import Diagnostics, diagnose
+from surveyor.estimate.sampling.distributions import hypergeometric_interval
 from surveyor.estimate.sampling.estimates import Distribution, Estimate, uniform_draws
 from surveyor.estimate.sampling.goodness_of_fit import GoodnessOfFit, goodness_of_fit
 from surveyor.estimate.sampling.in_links import InLinkCoverage
@@ -38,6 +39,8 @@ from surveyor.web.urls import normalise
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+MAX_EXACT = 1_000_000  # pages on topic; with more, the binomial interval of draws hardly differs
 
 
 @dataclass(frozen=True, eq=False)
@@ -278,7 +281,19 @@ class Sample:
         if self.complete:
             value = estimate.value
             return replace(estimate, low=value, high=value, standard_error=0.0, ess=float(self.distinct_pages))
+        if self.independent and estimate.is_share and self._pages is not None and estimate.steps == len(self.trace):
+            found = round(estimate.value * estimate.steps)
+            ends = hypergeometric_interval(found, estimate.steps, self._pages, estimate.level)
+            low, high = (end / self._pages for end in ends)
+            method = "share of draws without replacement, hypergeometric interval"
+            return replace(estimate, low=min(low, estimate.value), high=max(high, estimate.value), method=method)
         return self.reach.widen(estimate) if estimate.is_share else estimate
+
+    @property
+    def _pages(self) -> int | None:
+        """The number of pages on topic, if it is known and not too large for exact probabilities."""
+        known = self.counted is not None and self.counted.low == self.counted.high
+        return int(self.counted.low) if known and self.counted is not None and self.counted.low < MAX_EXACT else None
 
     def _estimate(self, of: Property, estimator: Callable[[WalkTrace, Any], Estimate]) -> Estimate:
         """Estimate a property; if independent draws lie outside the interval of the walks, it includes theirs."""
