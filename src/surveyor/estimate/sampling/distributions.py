@@ -189,7 +189,7 @@ def normal_quantiles(probabilities: FloatArray) -> FloatArray:
 
 @lru_cache(maxsize=2)
 def _log_factorials(largest: int) -> FloatArray:
-    """Return the logarithms of 0!, 1!, …"""
+    """Return the logarithms of the factorials from 0 on."""
     return np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, largest + 1)))])
 
 
