@@ -9,8 +9,8 @@ web is the topic and all its neighbours. No topic is selected or changed by any 
 
 1. *Coverage*: each topic is sampled many times until ess=400, by independent draws (the default for stored pages) and
    by walks. Statistics: two shares (the largest group of pages, and one of about 3 to 10 %), pages with many links, and
-   the size. An interval that excludes the truth is *told* if the sample says that its goal was not reached, and silent
-   otherwise.
+   the size. An interval that excludes the truth is *reported* if the sample says that its goal was not reached, and
+   silent otherwise.
 2. *Pockets*: planted pockets of 3 to 5 %, each sampled 400 times by independent draws, and all of them together 400
    times by each walk: how often is the pocket missed in silence (no page of it, and an interval below its share)?
 3. *Endpoints* that counting contradicts: sizes above the pages of the web or below the distinct sampled pages.
@@ -65,7 +65,7 @@ class Counts:
     method: str
     runs: int = 0
     refused: int = 0  # topics that the method rejects at once
-    told: int = 0  # samples that say that their goal was not reached
+    reported: int = 0  # samples that say that their goal was not reached
     intervals: int = 0
     covered: int = 0
     silent: int = 0  # intervals that exclude the truth in samples that say that they are done
@@ -124,16 +124,16 @@ def sample_many(topic: PartsTopic, method: str, runs: int, only: str = "") -> Co
         except UsageError:  # it cannot be sampled by this method
             counts.refused += 1
             continue
-        told = not sample.reached
-        counts.told += told
+        reported = not sample.reached
+        counts.reported += reported
         cost.append((sample.fetches, sample.steps))
         for name, flags in shares.items():
             estimate, truth = sample.share(flags), float(flags[topic.topic].mean())
             covered = estimate.low - 1e-9 <= truth <= estimate.high + 1e-9
             counts.intervals += 1
             counts.covered += covered
-            counts.silent += not covered and not told
-            below = name == topic.pocket and estimate.high < truth and not told
+            counts.silent += not covered and not reported
+            below = name == topic.pocket and estimate.high < truth and not reported
             counts.pocket_below += below
             counts.pocket_missed += below and not flags[sample.trace.page].any()
         try:
@@ -143,7 +143,7 @@ def sample_many(topic: PartsTopic, method: str, runs: int, only: str = "") -> Co
         covered = size.low <= pages <= size.high
         counts.sizes += 1
         counts.sizes_covered += covered
-        counts.sizes_silent += not covered and not told
+        counts.sizes_silent += not covered and not reported
         counts.contradicted += size.low > topic.graph.pages or size.high > topic.graph.pages
         counts.contradicted += size.low < sample.distinct_pages - 1e-9
     if cost:
@@ -158,7 +158,7 @@ def coverage_table(found: Sequence[Counts]) -> str:
             one.topic,
             one.method,
             f"{one.refused / one.runs:.0%}",
-            f"{one.told / one.runs:.0%}",
+            f"{one.reported / one.runs:.0%}",
             _share(one.covered, one.intervals),
             _share(one.silent, one.intervals),
             _share(one.sizes_covered, one.sizes),
@@ -171,7 +171,7 @@ def coverage_table(found: Sequence[Counts]) -> str:
     ]
     heads = [
         "refused",
-        "told",
+        "reported",
         "shares covered",
         "silent",
         "sizes covered",
@@ -206,7 +206,7 @@ def pooled_table(found: Sequence[Counts]) -> str:
                 f"{np.median([one.steps for one in own]):,.0f}",
             ]
         )
-    heads = ["shares covered", "lowest topic", "lowest covered or told", "sizes covered", "silent", "contradicted"]
+    heads = ["shares covered", "lowest topic", "lowest covered or reported", "sizes covered", "silent", "contradicted"]
     return table(["method", *heads, "fetches", "steps"], rows, 1)
 
 
@@ -217,14 +217,14 @@ def pocket_table(found: Sequence[Counts]) -> str:
             one.topic,
             one.method,
             str(one.runs),
-            f"{one.told / one.runs:.0%}",
+            f"{one.reported / one.runs:.0%}",
             _share(one.covered, one.intervals),
             str(one.pocket_below),
             str(one.pocket_missed),
         ]
         for one in found
     ]
-    heads = ["samples", "told", "covered", "silently below", "silently missed"]
+    heads = ["samples", "reported", "covered", "silently below", "silently missed"]
     return table(["topic", "method", *heads], rows, 2)
 
 

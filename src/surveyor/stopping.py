@@ -113,7 +113,7 @@ def examples(quantities: Quantities) -> str:
     """Return an example of each quantity, for help texts and hints.
 
     >>> examples(COMMUNITY), examples(SAMPLE)
-    ('stable=0.001', 'ess=400, width=3%, fetches=2000 or steps=100k')
+    ('stable=0.001', 'ess=400, width=3%, fetches=2000, steps=100k or minutes=30')
     """
     *most, last = (f"{name}={quantity.example}" for name, quantity in quantities.items())
     return f"{', '.join(most)} or {last}" if most else last

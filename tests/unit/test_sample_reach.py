@@ -98,7 +98,7 @@ def test_walks_with_a_common_page_are_in_one_group(walks: list[list[int]]) -> No
 @pytest.mark.parametrize("samples", [8, pytest.param(150, marks=pytest.mark.slow)])
 def test_a_pocket_is_never_missed_in_silence(samples: int) -> None:
     """Eight walks alone estimate 0 % (0 to 0.8) in three of four samples."""
-    covered, told = 0, 0
+    covered, reported = 0, 0
     for seed in range(samples):
         graph, pocket = pocket_web(seed=seed)
         topic = np.arange(graph.pages)
@@ -110,9 +110,9 @@ def test_a_pocket_is_never_missed_in_silence(samples: int) -> None:
         walked = sv.sample(graph, topic, method="trial", rng=seed)
         share = walked.share(pocket)
         assert share.high > 0.02 or not walked.reached
-        told += not walked.reached
+        reported += not walked.reached
     assert covered >= 0.95 * samples - 5 * np.sqrt(0.95 * 0.05 * samples)
-    assert told > samples / 2
+    assert reported > samples / 2
 
 
 def test_a_tracked_share_that_draws_contradict_is_not_reached() -> None:

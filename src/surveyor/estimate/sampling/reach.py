@@ -2,7 +2,7 @@
 
 Steps of a walk say nothing about parts of the topic that the walk cannot enter; only starts do. Independent uniform
 starts miss a part that holds a share u of the topic with probability (1 - u)^n. Starts that were given, such as seed
-URLs, are no random draws of the topic: how many parts they miss cannot be told, only whether they are in one part.
+URLs, are no random draws of the topic: how many parts they miss is unknown, only whether they are in one part.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Reach:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Reasons why the sample cannot tell about the whole topic."""
+        """Reasons why the sample may not describe the whole topic."""
         found = []
         if self.known and self.kind != "uniform" and self.high > NEGLIGIBLE:
             reason = f"{self.missed:,} pages on topic are in parts that these walks cannot reach" if self.missed else ""
@@ -88,14 +88,14 @@ class Reach:
         if self.groups > 1 and self.kind != "uniform":
             found.append(
                 f"the walks form {self.groups} groups that never visited a common page: the topic may have parts that"
-                " do not connect, and how large each is cannot be told from them; walk longer, use a larger reach, or"
+                " do not connect, and how large each is cannot be seen from them; walk longer, use a larger reach, or"
                 " sample each part by its own starts"
             )
         if self.kind == "given" and not self.known and self.groups <= 1 and 0 < self.starts < FEW_STARTS:
             found.append(
                 f"the walks have {self.starts} distinct start page{'s' if self.starts > 1 else ''}: a part of the topic"
-                " that is not linked to them is missed, and this sample cannot tell; give four or more start pages that"
-                " are far apart"
+                " that is not linked to them is missed, and this sample cannot show it; give four or more start pages"
+                " that are far apart"
             )
         found += [
             f"the walks missed pages on topic, by the comparison with independent draws ({line}); use method uniform"
