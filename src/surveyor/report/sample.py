@@ -59,6 +59,10 @@ CAVEATS = (
     "not account for pages that no walk can reach, nor for unknown in-links: where in-links are missing, pages with "
     "many in-links are over-represented, and no interval shows it.",
 )
+DRAWN = (
+    "Stored pages were drawn uniformly and without replacement, and those on topic are the sample, however they are "
+    "linked. The 95 % intervals of shares are exact: they cover the true value in at least 95 of 100 such samples.",
+)
 DIAGNOSTICS = (
     "ESS: effective sample size, the number of independent uniform pages with the same variance. R-hat: near 1 if all "
     "walks cover the same pages. Geweke's z: difference between the start and the end of the walks in standard errors, "
@@ -460,8 +464,9 @@ def render(report: SampleReport) -> str:
         "in-links": in_link_share(sample),
     }
     notes = (*sample.notes, *report.summary.failures)
+    how = "independent draws" if sample.independent else "random walks with weighted steps"
     parts = [
-        '<p class="soft">A uniform sample of the pages on a topic, by random walks with weighted steps.</p>',
+        f'<p class="soft">A uniform sample of the pages on a topic, by {how}.</p>',
         html_page.facts(overview),
         *(f"<p><b>!</b> {html_page.text(line[0].upper() + line[1:])}.</p>" for line in notes),
         *_statistics_section(report.summary),
@@ -471,7 +476,8 @@ def render(report: SampleReport) -> str:
         *_pages_section(sample),
         *_draws_section(report.summary),
         "<h2>Assumptions and diagnostics</h2>",
-        *(f"<p>{html_page.text(line)}</p>" for line in CAVEATS),
+        f"<p>{html_page.text(sample.reach.text[0].upper() + sample.reach.text[1:])}.</p>",
+        *(f"<p>{html_page.text(line)}</p>" for line in (DRAWN if sample.independent else CAVEATS)),
         *([] if diagnostics is None else [html_page.grid(_diagnostics_table(diagnostics), DIAGNOSTICS)]),
         *_method_section(report, diagnostics),
     ]
