@@ -11,7 +11,7 @@
    - *known, with signals*: the true rates, precision and recall; its formula is the optimum of policies with signals;
    - *by importance*, *uniform*: regular visits at rates that ignore changes.
 2. *What is learned*: how often the 95 % intervals of change rates contain the true ones, by kind of page, and
-   precision and recall. Standardised errors of the forecast of freshness.
+   the precision of signals. Standardised errors of the forecast of freshness.
 3. *Importance*: the L1 error of push tracking, and of BAO relative to the paper's fixed window, while links change,
    at equal requests, each in its own order (`experiments/opic.py`).
 4. With --million: the time of a plan for a million pages.
@@ -69,7 +69,7 @@ class Knowing(Schedule):
         for mine, true in zip((missed, signals, precision), self.truth, strict=True):
             mine[: true.size] = true
         nothing = Estimate(0.0, 0.0, 0.0)
-        quality = SignalQuality(nothing, nothing, 0.0)
+        quality = SignalQuality(nothing, 0.0)
         return Learned(missed, np.zeros(size), missed, missed, signals, precision, np.zeros(size), quality)
 
 
@@ -252,13 +252,10 @@ def print_learned(recipe: Recipe, found: Found) -> None:
     print("\n| 95 % intervals of change rates | contain the true rate |\n|---|--:|")
     for name, values in found.covered.items():
         print(f"| {name} | {shown(values)} |")
-    for name, true in (("precision", recipe.precision), ("recall", recipe.recall)):
-        each = [getattr(quality, name) for quality in found.quality]
-        inside = sum(one.low <= true <= one.high for one in each)
-        print(
-            f"\n{name}, true {true:g}: {shown([one.value for one in each])}; "
-            f"{inside} of {len(each)} intervals contain it"
-        )
+    each = [quality.precision for quality in found.quality]
+    inside = sum(one.low <= recipe.precision <= one.high for one in each)
+    print(f"\nprecision, true {recipe.precision:g}: {shown([one.value for one in each])};", end=" ")
+    print(f"{inside} of {len(each)} intervals contain it")
     errors = np.array(found.forecast)
     print(f"\nStandardised errors of {errors.size} forecasts: mean {errors.mean():.2f}, deviation {errors.std():.2f}")
 

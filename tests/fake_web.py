@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import heapq
 import math
 from collections.abc import Mapping, Sequence
-from itertools import count
 from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin
+
+from experiments.fake_time import Time as Time  # used by most tests
 
 from surveyor.config import Settings
 from surveyor.crawler.budgets import Rank
@@ -37,49 +37,6 @@ class MemoryJournal:
         self.outcomes.extend(results.outcomes)
 
 
-class Time:
-    """Fake clock that advances when all tasks are waiting."""
-
-    def __init__(self, now: float = 1e9) -> None:
-        self.now = now
-        self._number = count()
-        self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
-        self._waiting = 0
-
-    def __call__(self) -> float:
-        return self.now
-
-    async def sleep(self, seconds: float) -> None:
-        if not self._waiting and seconds < math.inf:  # one task alone
-            self.now += seconds
-            return
-        woken = asyncio.get_running_loop().create_future()
-        heapq.heappush(self._sleepers, (self.now + seconds, next(self._number), woken))
-        await woken
-
-    async def wait(self, something: asyncio.Event, until: float) -> None:
-        """Advance the time until the event is set, or to `until`."""
-        self._waiting += 1
-        try:
-            await self._advance(something, until)
-        finally:
-            self._waiting -= 1
-
-    async def _advance(self, something: asyncio.Event, until: float) -> None:
-        await _settle()
-        while not something.is_set():
-            first = self._sleepers[0][0] if self._sleepers else math.inf
-            assert min(first, until) < math.inf, "deadlock: nothing can happen any more"
-            self.now = max(self.now, min(first, until))
-            if first > until:
-                return
-            while self._sleepers and self._sleepers[0][0] <= self.now:
-                woken = heapq.heappop(self._sleepers)[2]
-                if not woken.done():
-                    woken.set_result(None)
-            await _settle()
-
-
 class Alone(Time):
     """Fake clock for a single task: sleeping advances the time at once."""
 
@@ -89,11 +46,6 @@ class Alone(Time):
     async def wait(self, _: asyncio.Event, until: float) -> None:
         assert until < math.inf, "deadlock: nothing can happen any more"
         self.now = max(self.now, until)
-
-
-async def _settle() -> None:
-    for _ in range(6):
-        await asyncio.sleep(0)
 
 
 class Sites:

@@ -55,6 +55,8 @@ class ChangingWeb:
     kill_at: int = -1  # request at which the process is killed
     sitemaps: frozenset[str] = frozenset()  # hosts that list their pages, with the date of the last change
 
+    feeds: frozenset[str] = frozenset()  # URLs of feeds
+
     def __post_init__(self) -> None:
         self._rng = random.Random(self.seed)  # noqa: S311
         self.begin = self.time.now
@@ -91,7 +93,7 @@ class ChangingWeb:
         return (text + "".join(f'<a href="http://{name}/p{link}">x</a>' for link in sorted(links))).encode()
 
     async def address(self, name: str) -> str:
-        return f"10.0.0.{self.names.index(name)}"
+        return f"10.0.0.{self.names.index(name) if name in self.names else 99}"
 
     async def fetch(self, request: FetchRequest) -> Fetched:
         if len(self.log) == self.kill_at:
@@ -113,6 +115,11 @@ class ChangingWeb:
             return Fetched(url, 200, body=b"User-agent: *\nDisallow: /private")
         if url == f"{origin(url)}/sitemap.xml" and host(url) in self.sitemaps:
             return self._sitemap(request, now)
+        if url in self.feeds:
+            if request.etag == '"feed"':
+                return Fetched(url, 304, etag='"feed"', not_modified=True)
+            body = b'<feed xmlns="http://www.w3.org/2005/Atom"><entry><link href="http://www.site0.example/p1"/></entry></feed>'
+            return Fetched(url, 200, body=body, raw=body, etag='"feed"')
         version = self.version(url, now)
         if version < 0 or (url in self.gone and now > self.begin + DAY):
             return Fetched(url, 404)

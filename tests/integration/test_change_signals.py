@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import math
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -64,12 +65,14 @@ class Reading:
 
 
 def test_the_first_reading_reports_what_is_newer_than_the_last_visit() -> None:
-    dates = {f"{SITE}/old": day(3), f"{SITE}/new": day(7), f"{SITE}/unknown": day(7), f"{SITE}/none": "soon"}
+    dates = {f"{SITE}/{name}": day(7) for name in ("new", "unknown", "waiting")}
+    dates |= {f"{SITE}/old": day(3), f"{SITE}/none": "soon"}
     reading = Reading({MAP: answer(MAP, entries(dates))})
     reading.visited = dict.fromkeys(dates, 5 * DAY) | {f"{SITE}/old": 5 * DAY}
+    reading.visited[f"{SITE}/none"] = reading.visited[f"{SITE}/waiting"] = -math.inf
     del reading.visited[f"{SITE}/unknown"]
     assert reading.read(10 * DAY) == [Signal(f"{SITE}/new", 7 * DAY, "sitemap")]
-    assert set(reading.signals.covered) == {f"{SITE}/old", f"{SITE}/new", f"{SITE}/unknown"}
+    assert set(reading.signals.covered) == {f"{SITE}/old", f"{SITE}/new", f"{SITE}/waiting"}
 
 
 def test_later_readings_report_new_dates_once() -> None:
@@ -140,7 +143,7 @@ def test_an_index_says_which_sitemaps_to_read() -> None:
             two: answer(two, entries({f"{SITE}/y": day(3), "https://b.org/z": day(3)})),
         }
     )
-    reading.visited[f"{SITE}/y"] = 5 * DAY
+    reading.visited |= {f"{SITE}/y": 5 * DAY, f"{SITE}/x": -math.inf}
     reading.read(10 * DAY)
     assert {url for url, _ in reading.client.log} == {f"{SITE}/robots.txt", MAP, one, two}
     assert set(reading.signals.covered) == {f"{SITE}/x", f"{SITE}/y"}  # not of another domain
@@ -177,6 +180,7 @@ def test_a_reading_is_bounded_and_polite() -> None:
     every = {nested(number): answer(nested(number), entries({f"{SITE}/p{number}": day(3)})) for number in range(60)}
     top = entries(dict.fromkeys(every, day(3)), "sitemapindex", "sitemap")
     reading = Reading({MAP: answer(MAP, top), **every}, most=20)
+    reading.visited = {f"{SITE}/p{number}": -math.inf for number in range(60)}
     reading.read(10 * DAY)
     assert reading.signals.requests == 20
     for later in (1, 2, 3):  # the rest, at later readings

@@ -167,6 +167,25 @@ def test_wrong_options(options: list[str], message: str, capsys: pytest.CaptureF
     assert not list(Path().iterdir())
 
 
+def test_a_scout_without_links_is_refused_before_any_request(capsys: pytest.CaptureFixture[str]) -> None:
+    log: list[str] = []
+    with served(SITE, log, MOVES) as site:
+        plain = ["--no-graph", "--strategy", "opic"]
+        result = CommandResult(capsys, "scout", site, *QUICK, *plain)
+        assert (result.code, list(Path().iterdir()), log) == (2, [], [])
+        assert "a scout follows links, which --no-graph does not store" in result.err
+        assert "leave out --no-graph" in result.err
+        with pytest.raises(sv.UsageError, match="a scout follows links"):
+            sv.scout(site, graph=False, strategy="opic", contact="me@example.org")
+        assert CommandResult(capsys, "crawl", site, *QUICK, *plain, "--until", "requests=5").code == 0
+        log.clear()
+        for words in ([], plain):
+            result = CommandResult(capsys, "scout", site, *QUICK, *words)
+            assert (result.code, log) == (2, [])
+            assert "it stores no links, which a scout follows" in result.err
+            assert "--fresh" in result.err
+
+
 def test_a_site_of_one_page_that_needs_javascript(capsys: pytest.CaptureFixture[str]) -> None:
     with served({"/": HOLLOW, "/sitemap.xml": "no list of pages"}) as site:
         result = CommandResult(capsys, "scout", site, *QUICK, "--walks", "10")

@@ -17,7 +17,9 @@ import pytest
 import surveyor as sv
 from console import CommandResult
 from loopback import QUICK, SMALL, linked, served
+from surveyor.config import Settings
 from surveyor.store.directory import SurveyFolder
+from surveyor.survey.watch import open_to_watch
 
 pytestmark = pytest.mark.usefixtures("nowhere")
 OFTEN = ("--rate", "1000000/day")
@@ -111,6 +113,7 @@ def test_a_survey_that_is_written_to(survey: str, capsys: pytest.CaptureFixture[
         (("nothing.survey",), 4, "nothing.survey does not exist"),
         (("s", "--rate", "often"), 2, "rate must be 1 to 10,000,000 requests per day, got 'often'"),
         (("s", "--rate", "0/day"), 2, "rate must be"),
+        (("s", "--rate", "0.5/week"), 2, "got '0.5/week'"),
         (("s", "--audit-days", "-1"), 2, "audit-days"),
         (("s", "--audit-days", "nan"), 2, "audit_days must be at least 0, got nan"),
     ],
@@ -137,6 +140,26 @@ def test_from_python(survey: str, pages: dict[str, str | int]) -> None:
     assert result.unavailable == 1
     assert 0 < result.fresh <= 1
     assert "done" in repr(result)
+
+
+def test_main_texts_are_hashed_unless_switched_off(survey: str) -> None:
+    for chosen, origins, expected in (
+        (Settings(main_text=False), {"main_text": "option"}, False),
+        (Settings(main_text=True), {"main_text": "option"}, True),
+    ):
+        for given, named in ((chosen, origins), (Settings(), {})):  # what was chosen stays
+            folder, settings = open_to_watch(Path(survey), given, named)
+            folder.close()
+            assert settings.main_text is expected
+    with sv.open(survey) as fresh:
+        assert fresh.settings["main_text"] is True
+
+
+def test_main_texts_are_hashed_by_default(survey: str) -> None:
+    folder, settings = open_to_watch(Path(survey), Settings(), {})
+    with folder:
+        assert settings.main_text
+        assert folder.manifest.setting("main_text") is True
 
 
 def test_a_survey_without_pages(capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,6 +19,7 @@ from surveyor.crawler.start import start
 from surveyor.crawler.watched_lists import WatchedLists
 from surveyor.crawler.watching import Watch, WatchOptions, _begin, _request_ages, _restored
 from surveyor.errors import UsageError
+from surveyor.fetch.http import Fetched, FetchRequest
 from surveyor.outcome import Event
 from surveyor.store.directory import SurveyFolder
 from surveyor.web.urls import host
@@ -174,6 +175,103 @@ def test_a_stored_number_of_requests_does_not_use_up_the_memory(tmp_path: Path) 
         assert _request_ages(folder.journal, 24, now) == [0.0] * 24
 
 
+class EqualPages(ChangingWeb):
+    """Pages of equal importance that change once a day."""
+
+    def body(self, url: str, version: int) -> bytes:
+        links = "".join(f'<a href="http://{host(url)}/p{link}">x</a>' for link in range(self.pages))
+        return f"<p>version {version}</p>{links}".encode()
+
+
+def equal_pages(tmp_path: Path, **settings: Any) -> tuple[Path, ChangingWeb, int]:
+    web = EqualPages(Time(BEGIN), mean_days=(1.0, 1.0), **settings)
+    crawl(tmp_path / "s", web)
+    return tmp_path / "s", web, len(web.log)
+
+
+def on_day(log: list[Sent], day: int) -> list[Sent]:
+    return [sent for sent in log if BEGIN + day * DAY <= sent.begin < BEGIN + (day + 1) * DAY]
+
+
+@pytest.mark.parametrize("once", [False, True], ids=["running", "cron"])
+def test_the_whole_rate_is_used_for_pages_that_are_due_at_the_same_time(tmp_path: Path, *, once: bool) -> None:
+    path, web, before = equal_pages(tmp_path, pages=40)
+    for hour in range(1, 5 * 24, 4) if once else (1,):
+        web.time.now = max(web.time.now, BEGIN + hour * 3600) if once else web.time.now
+        watched(path, web, until=BEGIN + 5 * DAY, rate=60, once=once)
+    log = web.log[before:]
+    assert most_in_a_day(log) <= 60
+    assert [len(on_day(log, day)) for day in range(1, 5)] == pytest.approx([60] * 4, abs=25 if once else 9)
+    last = {sent.url: sent.begin for sent in log}
+    assert min(last.values()) > BEGIN + 2 * DAY
+
+
+def test_no_page_is_overtaken_for_ever(tmp_path: Path) -> None:
+    path, web, before = equal_pages(tmp_path, pages=4)
+    watched(path, web, until=BEGIN + 6 * DAY, rate=60)
+    late = Counter(sent.url for sent in web.log[before:] if sent.begin > BEGIN + 3 * DAY and sent.version >= 0)
+    pages = [late[url] for url in web.interval if not url.endswith("/p0")]
+    assert min(pages) > 0.7 * max(pages), late
+
+
+def test_a_host_that_does_not_respond_leaves_its_requests_to_others(tmp_path: Path) -> None:
+    down = lambda name, now: name == "www.site0.example" and BEGIN + DAY <= now < BEGIN + 4 * DAY  # noqa: E731
+    path, web, before = equal_pages(tmp_path, pages=40, down=down)
+    watched(path, web, until=BEGIN + 7 * DAY, rate=60)
+    for day in (2, 3):
+        assert sum(host(sent.url) == "www.site1.example" for sent in on_day(web.log[before:], day)) >= 35
+    after = Counter(sent.url for sent in web.log if sent.begin > BEGIN + 4.5 * DAY)
+    assert all(after[url] for url in web.interval)
+
+
+class Maintained(ChangingWeb):
+    """All pages redirect to another one for a day."""
+
+    status = 302
+
+    def _answer(self, request: FetchRequest, now: float) -> Fetched:
+        if "/p" in request.url and BEGIN + DAY < now < BEGIN + 2 * DAY:
+            return Fetched(request.url, self.status, target=f"http://{host(request.url)}/maintenance")
+        return super()._answer(request, now)
+
+
+def test_pages_that_redirect_temporarily_are_fetched_again(tmp_path: Path) -> None:
+    web = Maintained(Time(BEGIN), hosts=1, pages=10)
+    crawl(tmp_path / "s", web)
+    _, last = watched(tmp_path / "s", web, until=BEGIN + 6 * DAY, rate=60)
+    assert last is not None
+    after = {sent.url for sent in web.log if sent.begin > BEGIN + 2 * DAY and sent.version >= 0}
+    assert after == set(web.interval)
+    assert not set(last.watched.found) & {"back", "redirected"}
+    assert not last.watched.plan.failed()
+
+
+def test_feeds_are_not_downloaded_again_by_the_next_run(tmp_path: Path) -> None:
+    feeds = ("http://www.site0.example/feed.xml", "http://feeds.example/x.xml")
+    path, web, before = crawled(tmp_path, hosts=1, pages=5)
+    web.feeds = frozenset(feeds)
+    for at in (0.1, 0.11, 0.2):  # days; a feed is read once per hour
+        web.time.now = BEGIN + at * DAY
+        watched(path, web, until=BEGIN + DAY, rate=1000, once=True, feeds=feeds)
+    for url in feeds:
+        asked = [(round((sent.begin - BEGIN) / DAY, 1), sent.status) for sent in web.log[before:] if sent.url == url]
+        assert asked == [(0.1, 200), (0.2, 304)], url
+
+
+def test_new_sitemaps_are_found_by_the_next_run(tmp_path: Path) -> None:
+    path, web, _ = crawled(tmp_path, hosts=1, pages=5)
+    feed = "http://www.site0.example/feed.xml"
+    web.feeds = frozenset([feed])
+    for day in (0.1, 0.2):
+        web.time.now = BEGIN + day * DAY
+        watched(path, web, until=BEGIN + DAY, rate=10, once=True, feeds=(feed,))  # one list per day
+    web.time.now = BEGIN + 1.3 * DAY
+    watched(path, web, until=BEGIN + 3 * DAY, rate=10, once=True, feeds=(feed,))
+    web.time.now = BEGIN + 2.6 * DAY
+    watched(path, web, until=BEGIN + 3 * DAY, rate=10, once=True, feeds=(feed,))
+    assert any(sent.url.endswith("/sitemap.xml") for sent in web.log)
+
+
 @pytest.mark.slow
 def test_a_host_that_vanishes_for_days_and_comes_back(tmp_path: Path) -> None:
     gone, back = BEGIN + 3 * DAY, BEGIN + 8 * DAY
@@ -185,7 +283,7 @@ def test_a_host_that_vanishes_for_days_and_comes_back(tmp_path: Path) -> None:
     log = web.log[before:]
     mine = [sent for sent in log if host(sent.url) == "www.site0.example"]
     failed = [sent for sent in mine if sent.status == 0]
-    assert 5 < len(failed) < 80  # attempts in five days
+    assert 5 < len(failed) < 40  # attempts in five days: every six hours in the end, by pages and lists together
     assert not any(host.excluded for host in map(last.hosts.__getitem__, range(len(last.hosts))))
     returned = [sent for sent in mine if sent.begin >= back and sent.version >= 0]
     assert returned

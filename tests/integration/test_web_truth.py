@@ -67,10 +67,9 @@ def test_the_truth_is_what_an_explorer_finds(finite: EmbeddedWeb, explored: dict
 def test_the_ledger_brackets_the_truth(finite: EmbeddedWeb, explored: dict[str, tuple[str, list[str]]]) -> None:
     truth = finite.truth()
     for completion in (truth, finite.truth(crawler=PerfectCrawler(behind=True))):
-        graph = sv.GrowingGraph()
-        ledger = sv.Ledger(
-            graph, [truth.ids[url] for url in finite.seeds], push=sv.PushOptions(precision=1e-9), pages=len(truth.urls)
-        )
+        graph, seeds = sv.GrowingGraph(), [truth.ids[url] for url in finite.seeds]
+        push = sv.PushOptions(precision=1e-9)  # an unexplored URL may redirect to an explored one, as in a live crawl
+        ledger = sv.Ledger(graph, seeds, push=push, pages=len(truth.urls), aliases=True)
         read: list[str] = []
         for count, (url, (status, links)) in enumerate(explored.items()):
             page, goals = truth.ids[url], np.array([truth.ids[link] for link in links], np.int32)

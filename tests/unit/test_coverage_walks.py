@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -10,13 +11,19 @@ import pytest
 
 from oracles import Array
 from surveyor.crawler.coverage_walks import CoverageWalks
+from surveyor.crawler.frontier import Frontier
 from surveyor.crawler.ledger import Ledger, PushOptions
+from surveyor.crawler.loop import Crawl, Tally, crawl
 from surveyor.crawler.sampled_bound import MOST_EPOCHS
 from surveyor.crawler.sampling_plan import SamplingPlan
+from surveyor.crawler.sources.graph import GraphSource
+from surveyor.crawler.strategies import by_name
 from surveyor.graph.csr import Graph
 from surveyor.graph.growing import GrowingGraph
 from surveyor.kernels import mass
 from surveyor.outcome import NO_LINKS, Outcome
+from surveyor.simulation.simulate import NullJournal, finish
+from surveyor.stopping import Coverage, Pages
 from webs import random_web
 
 DAMPING = 0.85
@@ -274,3 +281,25 @@ def test_a_plan_starts_no_epoch_beyond_the_last_one() -> None:
     assert (plan.next_events(0.0), plan.walking) == ([], False)
     web.crawl(30)
     assert plan.next_events(0.0) == []
+
+
+def fetches_until_sampled(graph: Graph, stops: Sequence[int]) -> tuple[int, int]:
+    """Crawl to 90 %, sampled, with a new plan after each of these numbers of pages; return the fetches and walks."""
+    strategy, growing = by_name("rankmass"), GrowingGraph(graph.pages)
+    ledger = Ledger(growing, [0])
+    state = Crawl(growing, ledger, strategy, Frontier(ledger), CoverageWalks(ledger))
+    state.begin(np.random.default_rng(0))
+    secrets = (f"key {number}" for number in range(100))
+    source, tally = GraphSource(graph, np.zeros(graph.pages, np.uint8)), Tally(secret=lambda: next(secrets))
+    for until in (*map(Pages, stops), Coverage(0.9, confidence=0.95)):
+        finish(crawl(state, source, NullJournal(), until, tally=tally))
+    return tally.pages, state.walks.count
+
+
+def test_a_resumed_crawl_samples_as_if_it_had_not_been_stopped() -> None:
+    draw = np.random.default_rng(5)
+    starts = np.repeat(np.arange(900), 3 + np.minimum(draw.pareto(1.2, 900) + 1, 57).astype(int))
+    graph = Graph.from_arrays(starts, (900 * draw.random(starts.size) ** 3).astype(int))
+    straight, resumed = fetches_until_sampled(graph, []), fetches_until_sampled(graph, [330])
+    assert min(straight[1], resumed[1]) > 0
+    assert resumed[0] < 1.1 * straight[0]

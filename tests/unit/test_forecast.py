@@ -90,3 +90,6 @@ def test_a_forecast_is_made_once_and_again_after_a_stop(tmp_path: Path) -> None:
         resumed.resume(survey._folder)
         assert "99 % sampled at 95 % after about" in resumed.line(survey._derived.crawl)
         assert resumed.line(survey._derived.crawl) == ""
+        reached = CostLine(parse_rule("coverage=0.9@95%"))
+        reached.resume(survey._folder)
+        assert reached.line(survey._derived.crawl) == ""

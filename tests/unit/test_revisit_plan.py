@@ -34,3 +34,19 @@ def test_hashes_that_are_not_comparable_are_no_change(
     assert plan.observe(Seen(0, "fetched", "", 200, AT, before[0], text=before[1])) == "new"
     assert plan.observe(Seen(0, "fetched", "", 200, AT + 60, after[0], text=after[1])) == finding
     assert plan.observe(Seen(0, "fetched", "", 304, AT + 120, after[0], text=after[1])) == ""
+
+
+@pytest.mark.parametrize(
+    ("kinds", "findings"),
+    [
+        (["fetched", "blocked", "fetched"], ["new", "", ""]),  # as `diff --since`: blocked visits show nothing
+        (["fetched", "blocked", "gone", "blocked", "fetched"], ["new", "", "gone", "", "back"]),
+        (["fetched", "gone", "gone", "fetched", "gone"], ["new", "gone", "", "back", "gone"]),
+        (["gone", "fetched"], ["", "new"]),
+        (["fetched", "redirected"], ["new", "redirected"]),
+    ],
+)
+def test_a_page_is_back_if_it_was_gone(kinds: list[str], findings: list[str]) -> None:
+    plan = RevisitPlan(Schedule(1.0, start=AT), Ledger(GrowingGraph(), [0]))
+    seen = [Seen(0, kind, "", 200, AT + 60 * number, b"a") for number, kind in enumerate(kinds)]
+    assert [plan.observe(one) for one in seen] == findings

@@ -58,7 +58,7 @@ def command(output: Output, **given: Any) -> int:
     """
     from surveyor.cli.crawl import CrawlOptions, prepare, remove_empty, report_stop
     from surveyor.crawler.start import start
-    from surveyor.estimate.scouting.scout import ScoutOptions, summarise
+    from surveyor.estimate.scouting.scout import ScoutOptions, check_links, summarise
     from surveyor.store.layout import is_survey
     from surveyor.survey.survey import Survey
 
@@ -67,9 +67,12 @@ def command(output: Output, **given: Any) -> int:
     asked = CrawlOptions(given.pop("urls"), out=given.pop("out"), fresh=given.pop("fresh"))
     prepared = prepare(output, asked, settings.given(given))
     is_new = not is_survey(prepared.path)
+    if is_new:
+        check_links(keeps=prepared.settings.graph)
     folder, effective = start(prepared.path, prepared.seeds, prepared.settings, prepared.origins)
     output.warn(*folder.notices)
     with folder:
+        check_links(keeps=folder.journal.keeps_graph, place=folder.folder)
         finished = _walk(output, folder, effective, prepared.origins, chosen, is_new=is_new)
     if finished.code:
         return report_stop(output, str(prepared.path), finished)

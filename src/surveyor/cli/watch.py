@@ -89,7 +89,7 @@ class Feed:
     "--importance",
     default="tracking",
     metavar="NAME",
-    help="Weigh pages by this estimate: tracking, opic, adaptive:bao, …  [tracking: exact for the links as fetched]",
+    help="Weigh pages by this estimate: tracking (exact for the links as fetched), opic, adaptive:bao, …",
 )
 @options.many("--feed", "URL", "Read this feed for signals of change, besides the sitemaps; may be repeated.")
 @options.flag("--no-lists", "Read no sitemaps and feeds.")
@@ -101,7 +101,8 @@ def command(output: Output, *, survey: str, rate: str | None, **given: Any) -> i
     conditional, so that unchanged pages are not downloaded. Stopping is safe at any time: the same command resumes.
     The sitemaps of the sites, and feeds, are read for signals of change; the schedule learns how often they are right.
     Each change is printed as it is found, with --json as one JSON object per line. The exit code is 0 if nothing more
-    was due (--once), 130 or 143 if a signal stopped it.
+    was due or the requests of the day were used up (--once), 4 if another process is writing to SURVEY, 130 or 143 if a
+    signal stopped it.
     """
     from surveyor.config import load
     from surveyor.crawler.request_budget import parse_rate

@@ -74,5 +74,5 @@ class WatchDisplay:
         page = plan.schedule.due(at, 1)
         url = printable(run.state.urls[int(page[0])]) if page.size else ""
         if plan.waiting:
-            return f"{counted(plan.waiting, 'due page')} waiting for hosts"
+            return f"{counted(plan.waiting, 'page')} due"
         return f"next in {duration(max(at - now, 0.0))}: {url}"

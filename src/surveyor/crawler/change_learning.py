@@ -17,7 +17,6 @@ Changes that were announced are (signals × precision); the change rate of a pag
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -39,7 +38,6 @@ PRECISIONS = np.concatenate([[1e-3, 0.01, 0.03], np.arange(0.1, 0.96, 0.05), [0.
 LEAST_PRECISION = 0.2  # signals of sources below it do not make a page due
 COUNTED = 0.5  # signals at the mean rate that are added to those of a page
 UNIT = 2.0**16  # of the rates of pages with a source, as a multiple of its rate of signals: 1 is the middle of the grid
-RATIOS = np.geomspace(1 / 64, 64, 121)  # unannounced changes per signal
 MISSED = 0.02  # the least share of changes that is assumed to be unannounced
 LIKELY = 1.92  # half the 95 % point of chi-square with one degree of freedom
 
@@ -58,7 +56,6 @@ class SignalQuality:
     """How reliable change signals were."""
 
     precision: Estimate  # share of the signals that announced a change
-    recall: Estimate  # share of the changes that were announced
     checked: float  # signals that a later visit checked; older ones count less
 
 
@@ -116,7 +113,6 @@ def learn(history: History, now: float) -> Learned:
     result, everything = np.empty((pages, 4)), np.arange(pages)
     posteriors(history, everything, _evidence(precision)[source], unit, np.log(prior), result)
     missed = np.exp(result[:, 0])
-    recall = _recall(history, samples[1], signals, precision[source], pooled)
     announced = precision[source] * signals
     spread = np.sqrt(1 / (history.signals + COUNTED)) * (precision[source] > 0)
     missed = np.maximum(missed, MISSED * announced)
@@ -128,7 +124,7 @@ def learn(history: History, now: float) -> Learned:
         signals,
         precision[source],
         1.96 * (missed + announced) * spread,  # the rate of missed changes is held near that of signals, too
-        SignalQuality(pooled, recall, float(checked.sum())),
+        SignalQuality(pooled, float(checked.sum())),
     )
 
 
@@ -209,40 +205,6 @@ def _signal_rates(history: History, now: float) -> FloatArray:
     mean = (float(history.signals[listed].sum()) + 0.5) / (float(span.sum()) + 0.5 / TYPICAL)
     rates: FloatArray = np.where(listed, (history.signals + COUNTED) / (span + COUNTED / mean), 0.0)
     return rates
-
-
-def _recall(
-    history: History, pages: IntArray, signals: FloatArray, precision: FloatArray, pooled: Estimate
-) -> Estimate:
-    """Return the share of announced changes, as if it and the precision were the same for all pages.
-
-    Then the rate of other changes is a multiple of the rate of signals. The interval has the standard error that
-    holds although pages differ (the sandwich estimator), and the effect of the interval of the precision.
-    """
-    from surveyor.kernels.change_history import ratio_evidence
-
-    pages = pages[signals[pages] > 0]
-    if not pages.size:
-        return Estimate(0.5, 0.0, 1.0)
-    found, shares, error = np.empty((pages.size, RATIOS.size)), [], 0.0
-    for which in (pooled.low, pooled.high, None):
-        chance = precision[pages] if which is None else np.full(pages.size, which)
-        chance = np.clip(chance, PRECISIONS[0], PRECISIONS[-1])
-        ratio_evidence(history, pages, _evidence(chance), signals[pages], RATIOS, found)
-        curve = found.sum(axis=0)
-        top = int(np.clip(curve.argmax(), 1, RATIOS.size - 2))
-        left, right = curve[top] - curve[top - 1], curve[top + 1] - curve[top]
-        bend = min(right - left, -1e-9)
-        step = float(np.clip(-(left + right) / (2 * bend), -1, 1))
-        announced = pooled.value if which is None else which
-        shares.append(announced / (announced + RATIOS[top] * (RATIOS[1] / RATIOS[0]) ** step))
-        scores = (found[:, top + 1] - found[:, top - 1]) / 2 + step * (
-            found[:, top + 1] - 2 * found[:, top] + found[:, top - 1]
-        )
-        error = math.sqrt(float((scores**2).sum())) / -bend * math.log(RATIOS[1] / RATIOS[0])
-    value = shares[2]
-    width = math.hypot(1.96 * value * (1 - value) * error, (max(shares) - min(shares)) / 2)
-    return Estimate(value, max(value - width, 0.0), min(value + width, 1.0))
 
 
 def _evidence(precision: FloatArray) -> FloatArray:

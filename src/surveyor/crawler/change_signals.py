@@ -100,13 +100,16 @@ class ChangeSignals:
         self._not_before = until
 
     def restore(self, url: str, state: ListState) -> None:
-        """Enter a list as it was read by an earlier process; one of another domain counts once the site names it."""
+        """Enter a list as it was read by an earlier process; one of another domain counts once the site names it.
+
+        The sitemaps of the site are looked up again by each process, so that new ones are found.
+        """
         if normalise(url) != url:
             return
-        if domain(host(url)) != self._domain:
+        if domain(host(url)) != self._domain and url not in self._lists:
             self._stored[url] = state
-            return
-        self._found, self._lists[url] = max(self._found, state.read_at), state
+        else:
+            self._lists[url] = state
 
     def restore_date(self, url: str, modified: float) -> None:
         """Enter the date of a signal, so that it is not reported again."""
@@ -123,7 +126,10 @@ class ChangeSignals:
         return iter(self._dates)
 
     async def read(self, fetcher: PoliteClient, last_visit: Callable[[str], float | None]) -> list[Signal]:
-        """Read the lists that are due; `last_visit` returns the time of the last visit to a URL, None if unknown."""
+        """Read the lists that are due; `last_visit` returns the time of the last visit to a URL.
+
+        It is -inf for a known page that was never visited, and None for an unknown one, whose date is not remembered.
+        """
         now = fetcher.hosts.clock()
         if now - self._found >= FIND_AGAIN:
             for place in await sitemaps_of_site(fetcher, self.site):
@@ -191,9 +197,11 @@ class ChangeSignals:
             before = self._dates.get(url)
             if before is None and len(self._dates) >= MOST_DATES:
                 continue
-            self._dates[url] = max(modified, before or 0.0)
             visited = last_visit(url)
-            if visited is None or (before is not None and modified <= before):
+            if visited is None:
+                continue
+            self._dates[url] = max(modified, before or 0.0)
+            if visited == -math.inf or (before is not None and modified <= before):
                 continue
             whole_day = before is not None and modified % DAY == 0  # a date without a time: any time of that day
             if modified + (DAY if whole_day else 0.0) > visited:

@@ -48,10 +48,12 @@ class CostForecast:
             self._due = 1.1 * pages
 
     def pages(self, crawl: Crawl) -> tuple[int | None, int | None]:
-        """Return the pages expected for the certified and for the sampled goal; None if unknown."""
+        """Return the pages expected for the certified and for the sampled goal; None if unknown, or one is reached."""
         now, most = crawl.ledger.coverage(), FARTHEST * crawl.ledger.read
         goal = self._goal
-        if goal is None or goal >= 1 - now.blocked - now.lost:
+        if goal is None or not now.at_least < goal < 1 - now.blocked - now.lost:
+            return None, None
+        if self._sampled is not None and crawl.walks.proves(*self._sampled):
             return None, None
         certified, sampled = self._growth.pages(goal), math.inf
         if self._sampled is not None and (mean := expected_mean(self._growth, crawl.ledger, crawl.walks)) is not None:

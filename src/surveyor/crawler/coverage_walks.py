@@ -19,6 +19,7 @@ invalidates all walks: they are discarded.
 
 **State.** The walks are a function of the journal: an event `epoch` has the random secret, the accounts and the starts
 that were drawn; an event `walks` starts some of them; their steps follow from the secret and the links as fetched.
+So does the growth of the accounts (`growth`), from which a resumed crawl decides as if it had not been stopped.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 DISCOUNTED = 8  # pages of a walk that count with their probability
 START, STEP, END = range(3)  # random numbers of a page of a walk
 NEVER = np.iinfo(np.int32).max
+GROWTH = 1.1  # of the fetched pages, from one record of the accounts to the next
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,7 @@ class CoverageWalks:
         self._ledger = ledger
         self._order: IdArray = np.full(ledger.capacity, NEVER, np.int32)  # by page: how many were fetched before it
         self._fetched = 0
+        self.growth: list[tuple[int, float, float]] = []  # fetched pages, captured and moving mass, from time to time
         self._jumps: FloatArray = np.cumsum(ledger.teleport)
         self.used = 0  # epochs that were discarded
         self.fetches = 0  # pages that walks waited for
@@ -93,6 +96,9 @@ class CoverageWalks:
             if self._order[page] == NEVER:
                 self._order[page] = self._fetched
                 self._fetched += 1
+            if (pages := self._ledger.read) >= GROWTH * (self.growth[-1][0] if self.growth else 1 / GROWTH):
+                now = self._ledger.coverage()
+                self.growth.append((pages, now.captured, now.moving))
         waiting = [*self._stuck.pop(page, ()), *self._waiting.pop(page, ())]
         self.fetches += bool(waiting) and outcome.kind != "blocked"
         for walk in waiting:

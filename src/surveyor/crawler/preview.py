@@ -22,6 +22,7 @@ from surveyor.crawler.start import allow_named_hosts, clean_seeds, http_settings
 from surveyor.fetch.http import MOST_REDIRECTS, REDIRECTS, Fetched, FetchRequest, run_sync
 from surveyor.fetch.parser import Parser
 from surveyor.fetch.politeness.hosts import DAY, Hosts
+from surveyor.fetch.politeness.policy import RARELY
 from surveyor.fetch.responses import PageResponse, Reader, interpreted, joined, judge, next_hop, rules_in
 from surveyor.outcome import RobotsFile, Visit
 from surveyor.store.manifest import Manifest
@@ -37,7 +38,8 @@ if TYPE_CHECKING:
     from surveyor.fetch.http import Client
 
 LONG = 2.0  # waits longer than this many seconds are reported
-UNREADABLE = 3_600.0  # seconds before a robots.txt that cannot be fetched is requested again, by a persistent policy
+UNREADABLE = 3_600.0  # seconds before a robots.txt that cannot be fetched is requested again, by a persistent policy;
+# doubled each time, up to RARELY
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,6 +270,7 @@ class PoliteClient:
         self.hosts, self._permit = hosts, permit
         self.robots: dict[str, tuple[int | None, Robots]] = {}  # by origin: HTTP status and rules
         self.files: list[RobotsFile] = []  # every robots.txt that was fetched
+        self._unread: dict[str, int] = {}  # failures in a row to fetch robots.txt, by origin
         self._woken: set[int] = set()  # hosts that became ready while this client waited
         self.requests = 0  # sent, robots.txt included
         self._client, self._say, self._wait, self._parser = client, say, wait or self._sleep, parser
@@ -372,8 +375,11 @@ class PoliteClient:
         status, robots = rules_in(answer)
         now, trouble = self.hosts.clock(), answer.detail if answer.error and robots.state == "unreachable" else ""
         if robots.state == "unreachable" and self.hosts.policy.persistent:
-            self.hosts.robots_failed(number, there, now + UNREADABLE, counts=False, error=trouble or f"http {status}")
+            failures = self._unread[there] = self._unread.get(there, 0) + 1
+            until = now + min(UNREADABLE * 2.0 ** min(failures - 1, 20), RARELY)
+            self.hosts.robots_failed(number, there, until, counts=False, error=trouble or f"http {status}")
             return
+        self._unread.pop(there, None)
         self.robots[there] = status, robots
         self.files.append(RobotsFile(there, now, now + DAY, status or 0, answer.body))
         self.hosts.set_robots(number, there, robots, now + DAY, error=trouble)

@@ -26,7 +26,7 @@ from surveyor.errors import UsageError
 
 DAY = 86_400.0
 UNITS = {"minute": 1440.0, "hour": 24.0, "day": 1.0, "week": 1 / 7}  # per day
-RATE = re.compile(r"(\d[\d_,]*)\s*(?:/\s*(minute|hour|day|week))?")
+RATE = re.compile(r"([0-9][0-9_,]*(?:\.[0-9]+)?)\s*(?:/\s*(minute|hour|day|week))?")
 MOST_PER_DAY = 10_000_000
 PER_PAGE = 7.0  # days between two visits to a page, on average, at the default rate
 LEAST, MOST = 10, 1000  # requests per day and host at the default rate
@@ -104,15 +104,15 @@ class RequestBudget:
 def parse_rate(text: str | float) -> int:
     """Return the requests per day that a text such as `500/day`, `20/hour` or `500` states.
 
-    >>> parse_rate("500/day"), parse_rate("20/hour"), parse_rate("1,000"), parse_rate("70/week")
-    (500, 480, 1000, 10)
+    >>> parse_rate("500/day"), parse_rate("0.5/hour"), parse_rate("1,000"), parse_rate("70/week")
+    (500, 12, 1000, 10)
     """
     found = RATE.fullmatch(str(text).strip().lower())
     number = 0.0 if found is None else float(re.sub(r"[_,]", "", found[1])) * UNITS[found[2] or "day"]
     if not 1 <= number <= MOST_PER_DAY:
         problem = f"rate must be 1 to {MOST_PER_DAY:,} requests per day, got {text!r}"
         raise UsageError(problem, hint="for example --rate 500/day, 20/hour or 100/week")
-    return int(number)
+    return int(number + 1e-9)
 
 
 def default_rate(pages: int, hosts: int) -> int:

@@ -3,9 +3,11 @@
 The plan holds what the schedule needs of each page: a digest of its content, whether it failed, and when it is
 rechecked. All of it is a function of the visits in the journal, so that a resumed watch continues the same schedule.
 
-A page that is gone or blocked leaves the schedule and is *rechecked*: first after a day, then after twice as long each
-time, up to 30 days. Rechecks are at most one request in ten, unless no other page is due. The frontier holds only pages
-that are due (*released*), by value; pages of a host that does not respond stay there until it does.
+A page that is gone or blocked (a temporary redirect counts as blocked) leaves the schedule and is *rechecked*: first
+after a day, then after twice as long each time, up to 30 days. Rechecks are at most one request in ten, unless no other
+page is due. The frontier holds only pages that are due (*released*), by value; pages of a host that does not respond
+stay there until it does. Pages that have waited there get their present value after each plan, so that pages that
+become due later do not overtake them for ever.
 """
 
 from __future__ import annotations
@@ -60,6 +62,8 @@ class Pages:
     recheck: FloatArray  # time of the next recheck; inf if the page is in the schedule
     known: BoolArray  # whether it was ever in the schedule
     released: BoolArray  # whether it is in the frontier
+    first: BoolArray  # whether it is there before all values: a recheck or a retry
+    lost: BoolArray  # whether it was fetched, and was found gone since then
 
 
 class RevisitPlan:
@@ -80,6 +84,8 @@ class RevisitPlan:
         self._credit, self._waiting = 1.0, 0  # rechecks that are allowed; number of released pages
         self._next_plan = -math.inf
         self._added = False  # pages since the last plan, whose due times it determines
+        self._reorders = False  # whether pages in the frontier need their present values
+        self._is_stuck = False  # whether no page in the frontier could be requested
 
     def observe(self, seen: Seen) -> Finding:
         """Record a visit; return what it found."""
@@ -93,14 +99,18 @@ class RevisitPlan:
             changed = self._compare(seen)
             pages.failures[page], pages.recheck[page] = 0, np.inf
             self.schedule.observe(page, seen.at, changed=changed, expires=seen.expires)
-            return "new" if not before else "back" if failures else "changed" if changed else ""
+            was_lost, pages.lost[page] = bool(pages.lost[page]), False
+            return "new" if not before else "back" if was_lost else "changed" if changed else ""
         self.schedule.drop(page)
         if seen.kind == "redirected" or seen.reason == DELETED:
             pages.recheck[page], pages.failures[page] = np.inf, 0
-            return "redirected" if before and seen.kind == "redirected" and not failures else ""
+            was_lost, pages.lost[page] = bool(pages.lost[page]), bool(before)
+            return "redirected" if before and seen.kind == "redirected" and not was_lost else ""
         pages.failures[page] = min(failures + 1, 255)
         pages.recheck[page] = seen.at + min(FIRST_RECHECK * 2.0 ** min(failures, 20), LAST_RECHECK)
-        return "gone" if before and seen.kind == "gone" and not failures else ""
+        is_found = bool(before) and seen.kind == "gone" and not pages.lost[page]
+        pages.lost[page] |= is_found
+        return "gone" if is_found else ""
 
     def _compare(self, seen: Seen) -> bool | None:
         """Return whether a page has changed since its last fetch, None if that is unknown; remember its content.
@@ -132,10 +142,10 @@ class RevisitPlan:
         """Update rates, importance and due times if that is due; return whether it was."""
         if now < self._next_plan:
             return False
-        self.schedule.plan(now, self.importance())
+        self.schedule.plan(now, self.importance(), np.flatnonzero(self._pages.released))
         span = REPLAN_SHARE * self._ledger.known / self.schedule.rate
         self._next_plan = now + min(max(span, REPLAN_LEAST), REPLAN_MOST)
-        self._added = False
+        self._added, self._reorders = False, True
         return True
 
     def hasten(self) -> bool:
@@ -149,22 +159,42 @@ class RevisitPlan:
         ids = np.fromiter(pages, np.int32)
         if ids.size:
             self._room(int(ids.max()))
-            self._put(frontier, ids)
+            self._put(frontier, ids, np.full(ids.size, np.inf))
 
     def take(self, frontier: Frontier, count: int, now: float) -> Batch:
         """Lease up to `count` pages that are due at `now` and may be requested; best first."""
         if count > 0:
             late = np.flatnonzero((self._pages.recheck <= now) & ~self._pages.released)
-            due = self.schedule.due(now, count + self._waiting)
-            due = due[~self._pages.released[due]] if due.size else due
+            more = count + (self._waiting // 4 if self._is_stuck else 0)
+            due, values = self.schedule.due_values(now, more, np.flatnonzero(self._pages.released))
             rechecks = min(late.size, count) if due.size == 0 else min(late.size, count, int(self._credit))
-            due = due[: count - rechecks]
+            due, values = due[: more - rechecks], values[: more - rechecks]
             self._credit = max(0.0, min(self._credit + RECHECK_SHARE * due.size, 10.0) - rechecks)
             if rechecks:
                 order = np.argsort(self._pages.recheck[late], kind="stable")
-                due = np.concatenate([late[order][:rechecks].astype(np.int32), due])
-            self._put(frontier, due)
-        return frontier.take(max(count, 0))
+                self._put(frontier, late[order][:rechecks].astype(np.int32), np.full(rechecks, np.inf))
+            self._put(frontier, due, values)
+            self._reorder(frontier, now)
+        batch = frontier.take(max(count, 0))
+        self._is_stuck = not batch  # the hosts of the best pages do not respond
+        if batch.pages:  # if they are retried, they come first
+            leased = np.array(batch.pages, np.int32)
+            self._room(int(leased.max())).first[leased] = True
+            frontier.update(Reorder(leased, np.full(leased.size, np.inf)))
+        return batch
+
+    def _reorder(self, frontier: Frontier, now: float) -> None:
+        """Give the pages in the frontier their present values, if a plan has changed these."""
+        if not self._reorders:
+            return
+        self._reorders = False
+        pages = np.flatnonzero(self._pages.released & ~self._pages.first).astype(np.int32)
+        if pages.size:
+            frontier.update(Reorder(pages, self.schedule.values(now, pages)))
+
+    def has_more(self, now: float) -> bool:
+        """Return whether pages are due that were not released."""
+        return self.schedule.count_due(now) > self._waiting
 
     def next_at(self, now: float) -> float:
         """Return when the next page becomes due or the plan is updated, after `now`."""
@@ -180,7 +210,7 @@ class RevisitPlan:
         """Return the number of pages that are gone or blocked."""
         return int(np.count_nonzero(self._pages.recheck < np.inf))
 
-    def _put(self, frontier: Frontier, pages: IdArray) -> None:
+    def _put(self, frontier: Frontier, pages: IdArray, priorities: FloatArray) -> None:
         from surveyor.kernels import mass
 
         status = self._ledger.state[pages] & mass.STATUS
@@ -188,10 +218,11 @@ class RevisitPlan:
         for page in pages[~valid].tolist():  # out of scope since it was changed
             self.schedule.drop(page)
             self._pages.recheck[page] = np.inf
-        new = pages[valid & ~self._pages.released[pages]]
-        self._pages.released[new] = True
+        is_new = valid & ~self._pages.released[pages]
+        new = pages[is_new]
+        self._pages.released[new], self._pages.first[new] = True, np.isposinf(priorities[is_new])
         self._waiting += int(new.size)
-        frontier.update(Reorder(new, -np.arange(new.size, dtype=np.float64)))
+        frontier.update(Reorder(new, priorities[is_new]))
 
     def _room(self, page: int) -> Pages:
         if page >= self._pages.known.size:
@@ -209,8 +240,7 @@ def _no_pages(size: int) -> Pages:
         np.zeros(size, np.uint16),
         np.zeros(size, np.uint8),
         np.full(size, np.inf),
-        np.zeros(size, np.bool_),
-        np.zeros(size, np.bool_),
+        *(np.zeros(size, np.bool_) for _ in range(4)),
     )
 
 

@@ -103,7 +103,10 @@ def expected_mean(captured: Growth, ledger: Ledger, walks: CoverageWalks) -> flo
 
 
 class SamplingPlan:
-    """The state of the decision; it is not stored, as all its effects are events."""
+    """The state of the decision; it is not stored, as all its effects are events.
+
+    The growth of coverage is that of the whole survey: a resumed crawl does not have to observe it again.
+    """
 
     exclusive = False  # other pages are fetched if those that walks wait for are not available for long
 
@@ -113,6 +116,9 @@ class SamplingPlan:
         self._due: float = FIRST
         self._growth = Growth()
         self._captured = Growth()
+        for pages, captured, moving in crawl.walks.growth:
+            self._growth.record(pages, captured + moving / 2)
+            self._captured.record(pages, captured)
         self._factor = 1.0  # mean of Y in the last epoch, relative to its estimate before
         self._expected = 0.0
         self.walking = bool(crawl.walks.active_without(()))

@@ -12,7 +12,8 @@ the usual λ. So new pages and re-visits are weighed by the same number.
 
 **Pages whose value stays below the price** are visited too, because only visits correct estimates: each page once in
 active / (explore · rate) seconds, up to ten times less often the more visits it has had. This takes at most the share
-`explore` of the requests. Uncertain rates are taken to be lower than their estimates, so that pages that seem to
+`explore` of the requests that others need. Requests that no page would use are given to the pages that come next
+(`_keep_pace`). Uncertain rates are taken to be lower than their estimates, so that pages that seem to
 change too fast are visited until this is certain.
 
 **Plans.** `plan` learns change rates (`change_learning.py`) and sets the price so that the pages that become due in the
@@ -74,6 +75,7 @@ class Schedule:
         check_range("half_life", self.options.half_life, "(0, inf]", hint="in seconds")
         check_range("shortest", self.options.shortest, "[0, inf)", hint="in seconds")
         self.price = math.inf  # of a visit, as planned
+        self._rare = math.inf  # seconds between visits to a page that no price makes due
         self._history = new_history(0)
         self._learned: Learned | None = None
         self._active: BoolArray = np.empty(0, np.bool_)
@@ -107,6 +109,7 @@ class Schedule:
         self._visits += 1
         record(self._history, page, float(at), mark, float(expires), self.options.half_life)
         self._columns["not_before"][page] = -np.inf
+        self._columns["explore"][page] = self._rare * min(1 + float(self._history.visits[page]) / SEASONED, RAREST)
         self._set_due(page)
 
     def observe_all(
@@ -181,8 +184,11 @@ class Schedule:
         self._columns["not_before"][page] = _time(until)
         self._set_due(page)
 
-    def plan(self, now: float, importance: npt.ArrayLike) -> None:
-        """Learn change rates and the reliability of signals; set the price and all due times."""
+    def plan(self, now: float, importance: npt.ArrayLike, requested: npt.ArrayLike = ()) -> None:
+        """Learn change rates and the reliability of signals; set the price and all due times.
+
+        Pages that were `requested` since they became due, and wait for their hosts, do not hold back others.
+        """
         weight = np.asarray(importance, np.float64)
         if weight.ndim != 1 or not (np.isfinite(weight).all() and (weight >= 0).all()):
             raise UsageError("importance must be finite, none negative", hint="give one number per page")
@@ -200,28 +206,45 @@ class Schedule:
         columns["theta"] = np.where(useful, learned.signals / columns["speed"], 0.0)
         columns["evidence"] = np.where(useful, -np.log1p(-learned.precision), 0.0)
         columns["scale"] = np.where(self._active, columns["weight"] / columns["speed"], 0.0)
-        self._set_price(now)
+        self._set_price(now, np.asarray(requested, np.int64))
         self._planned = self._active.size
         columns["due"] = self._due_times()
 
     def due(self, now: float, count: int) -> IdArray:
         """Return the pages to fetch now: most valuable first, with the share `explore` of others, longest due first."""
+        return self.due_values(now, count)[0]
+
+    def due_values(self, now: float, count: int, requested: npt.ArrayLike = ()) -> tuple[IdArray, FloatArray]:
+        """Return the pages to fetch now, but those that were requested, and values by which they come in this order.
+
+        A page of the share `explore` has the value of the best page.
+        """
         columns = self._columns
-        pages = np.flatnonzero(columns["due"] <= now)
+        pages = np.setdiff1d(np.flatnonzero(columns["due"] <= now), requested)
         values = self._values(now, pages)
         valuable = values >= self.price * (1 - 1e-6)
         overdue = (now - self._since()[pages]) / columns["explore"][pages]
-        main, other = pages[valuable], pages[~valuable]
+        places = np.arange(pages.size)
+        main, other = places[valuable], places[~valuable]
         main = main[np.lexsort((main, -values[valuable]))]
         other = other[np.lexsort((other, -overdue[~valuable]))]
         requests = self._visits + np.arange(min(max(count, 0), pages.size) + 1)
         turn = np.diff(np.floor(self.options.explore * requests)) > 0  # requests that are for the second kind
         turn &= np.cumsum(turn) <= other.size
         taken = int(np.count_nonzero(turn))
-        found = np.empty(turn.size, np.int32)
+        found = np.empty(turn.size, np.int64)
         found[turn] = other[:taken]
         found[~turn] = np.concatenate([main, other[taken:]])[: turn.size - taken]
-        return found
+        best = values.max(initial=0.0)
+        return pages[found].astype(np.int32), np.where(turn, best, values[found])
+
+    def values(self, now: float, pages: npt.ArrayLike) -> FloatArray:
+        """Return the value of a visit to each page as of the last plan."""
+        return self._values(now, np.asarray(pages, np.int64))
+
+    def count_due(self, now: float) -> int:
+        """Return how many pages are due."""
+        return int(np.count_nonzero(self._columns["due"] <= now))
 
     def next_due(self) -> float:
         """Return when the next page is due; infinity if none."""
@@ -233,7 +256,7 @@ class Schedule:
         return ChangeRate(known.rate, known.low, known.high)
 
     def signal_quality(self) -> SignalQuality:
-        """Return the precision and the recall of signals as of the last plan."""
+        """Return the precision of signals as of the last plan."""
         return self._last_plan().quality
 
     def forecast(self, now: float) -> Forecast:
@@ -254,7 +277,7 @@ class Schedule:
     def _learn(self, now: float) -> Learned:
         return learn(self._history, now)
 
-    def _set_price(self, now: float) -> None:
+    def _set_price(self, now: float, requested: IntArray) -> None:
         """Find the price, and how often the other pages are visited, for the next period."""
         columns, history = self._columns, self._history
         active = max(self.pages, 1)
@@ -262,11 +285,9 @@ class Schedule:
         end = now + self.period
         able = np.flatnonzero(self._active & (columns["not_before"] <= end))
         values = self._values(end, able)
-        seasoned = np.minimum(1 + history.visits / SEASONED, RAREST)
         explore = self.options.explore
-        columns["explore"] = (
-            np.full(self._active.size, np.inf) if explore == 0 else active / (explore * self.rate) * seasoned
-        )
+        self._rare = math.inf if explore == 0 else active / (explore * self.rate)
+        columns["explore"] = self._rare * np.minimum(1 + history.visits / SEASONED, RAREST)
         ratio = (end - self._since()[able]) / columns["explore"][able]
         most, overdue = int(explore * requests), able[:0]
         for _ in range(2):
@@ -276,6 +297,24 @@ class Schedule:
         postponed = overdue[most:]  # to the end of the period
         columns["explore"][postponed] = end - self._since()[postponed]
         self._set_thresholds(np.arange(self._active.size))
+        is_free = ~np.isin(able, requested) & (self._since()[able] + self.options.shortest <= end)
+        self._keep_pace(now, able[is_free], values[is_free])
+
+    def _keep_pace(self, now: float, able: IntArray, values: FloatArray) -> None:
+        """Make pages due early, in order, as far as the rate since the last visit would be unused otherwise.
+
+        After a crawl many pages reach the price at the same moment, at the end of the period; and the value of a page
+        that is certainly stale grows no more, so that no price may separate many such pages. What is unused in the
+        meantime is lost. The pages that become due next come first, then the most valuable ones.
+        """
+        end, since, last = now + self.period, self._since(), self._history.last[self._active]
+        due = self._due_times()[able]
+        begin = min(max(float(last[np.isfinite(last)].max(initial=-np.inf)), now - DAY), now)
+        order = np.lexsort((able, since[able], -values, np.where(due <= end, due, np.inf)))
+        pages = able[order][: math.ceil((end - begin) * self.rate)]
+        turn = np.maximum(begin + (np.arange(pages.size) + 0.5) / self.rate, since[pages] + self.options.shortest)
+        explore = self._columns["explore"]
+        explore[pages] = np.minimum(explore[pages], np.maximum(turn - since[pages], 1e-3))
 
     def _next_requests(self, now: float) -> float:
         """Return how many requests should become due in the next period."""

@@ -119,15 +119,9 @@ class WatchedLists:
         return results
 
     def apply(self, event: Event) -> None:
-        """Update the plan, or the state of a list, for an event of this or an earlier process."""
+        """Update the plan for an event of this or an earlier process; `list` has no effect on it."""
         detail, site = event.detail, self.sites.get(event.detail["site"])
-        if site is None or detail.get("source", SIGNAL_SOURCES[0]) not in SIGNAL_SOURCES:
-            return
-        if event.kind == "list":
-            if detail["url"] not in site.states:
-                validators = detail["etag"] or None, detail["last_modified"] or None
-                state = ListState(event.at, detail["due"], detail["dated"], validators, detail["nested"])
-                site.restore(detail["url"], state)
+        if event.kind == "list" or site is None or detail["source"] not in SIGNAL_SOURCES:
             return
         source = self._sources.setdefault((site.site, detail["source"]), len(self._sources))
         pages = [*detail["listed"], *detail["found"]]
@@ -141,8 +135,12 @@ class WatchedLists:
         """Enter the lists as they were last read; `signals` are applied in the order of the visits, not here."""
         latest = {(event.detail["site"], event.detail["url"]): event for event in events}
         for event in latest.values():
-            due = min(event.detail["due"], now + DAY)  # whatever a survey from elsewhere says
-            self.apply(event._replace(at=min(event.at, now), detail={**event.detail, "due": due}))
+            detail, site = event.detail, self.sites.get(event.detail["site"])
+            due = min(detail["due"], now + DAY)  # whatever a survey from elsewhere says
+            validators = detail["etag"] or None, detail["last_modified"] or None
+            if site is not None:
+                state = ListState(min(event.at, now), due, detail["dated"], validators, detail["nested"])
+                site.restore(detail["url"], state)
 
     def _signals(self, site: ChangeSignals, signals: Sequence[Signal], now: float) -> Iterable[Event]:
         """Return the events of a reading."""
@@ -168,7 +166,8 @@ class WatchedLists:
 
     def _last_visit(self, url: str) -> float | None:
         page = self.urls.find(url)
-        return None if page is None else self.plan.schedule.last_visit(page)
+        visited = None if page is None else self.plan.schedule.last_visit(page)
+        return -math.inf if page is not None and visited is None else visited
 
 
 def _bounded(wait: Wait | None, hosts: Hosts) -> Wait:

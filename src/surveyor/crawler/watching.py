@@ -218,7 +218,8 @@ def _is_stored(folder: SurveyFolder, importance: str) -> bool:
     """Return whether the survey's own state has this importance; raise UsageError if there is none of this name."""
     if importance == TRACKING:
         return True
-    asked, own = by_name(importance), str(folder.manifest.setting("strategy"))
+    asked = by_name(importance) if importance.partition(":")[0] in OPIC else None
+    own = str(folder.manifest.setting("strategy"))
     if not isinstance(asked, Opic):
         problem = f"importance must be {TRACKING}, opic or adaptive, with or without arguments, got {importance!r}"
         raise UsageError(problem, hint="for example adaptive:bao")
@@ -381,7 +382,7 @@ async def _run_leg(
             stack.push_async_callback(parser.close)
         given = connection.wait
         wait = None if given is None else lambda event, until: given(event, until - offset)
-        fetching = FetchOptions(settings.backoff, fetches_canonicals=False)
+        fetching = FetchOptions(settings.backoff, fetches_canonicals=False, keeps_pages=True)
         source = LiveSource(client, state.reader, hosts, _lookup(run), options=fetching, wait=wait, parser=parser)
         stack.push_async_callback(source.close)
         if watched.lists is not None:
@@ -450,6 +451,8 @@ def _next(run: Watch, plan: RevisitPlan, now: float, *, exhausted: bool) -> floa
     """Return until when to wait for results, if there are none before."""
     if exhausted and (left := run.budget.seconds_left()) > 0:
         return now + left
+    if plan.has_more(now):
+        return now + TICK  # the pages that were released wait for their hosts; others may not
     lists = run.watched.lists
     ahead = [plan.next_at(now), run.watched.frontier.again_at, math.inf if lists is None else lists.next_at()]
     return min(at for at in ahead if at > now)

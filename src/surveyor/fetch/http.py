@@ -51,6 +51,7 @@ Trouble = Literal[
 TRANSIENT = frozenset({"dns", "refused", "timeout-connect", "timeout-first-byte", "timeout-page", "reset"})
 PASSING_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
+TEMPORARY = frozenset({302, 303, 307})  # of them: the URL stays that of the page
 MOST_REDIRECTS = 20  # in a row; longer chains are traps
 FIRST_BACKOFF, GROWTH, TRIES = 10.0, 4.0, 4  # seconds before the first retry; backoff factor; maximum attempts
 LONGEST_BACKOFF = 300.0  # while offline

@@ -56,6 +56,7 @@ class Verdict:
 
 
 READ, MOVED = Verdict("fetched"), Verdict("redirected")
+MOVED_AWAY = Verdict("blocked", "redirects temporarily")
 
 
 @dataclass(slots=True)

@@ -280,13 +280,3 @@ def signal_evidence(
             for k in range(GRID):
                 total += math.exp(terms[k] - most)
             out[row, which] = most + math.log(total) - b * history.quiet[page]
-
-
-@kernel
-def ratio_evidence(
-    history: History, pages: IntArray, b: FloatArray, signals: FloatArray, ratios: FloatArray, out: FloatArray
-) -> None:
-    """Write the log-likelihood of each page if its rate is each of these multiples of its rate of signals."""
-    for row in range(pages.shape[0]):
-        for which in range(ratios.shape[0]):
-            out[row, which] = log_likelihood(history, pages[row], b[row], ratios[which] * signals[row])

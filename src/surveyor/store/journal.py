@@ -47,7 +47,7 @@ import numpy as np
 
 from surveyor.arrays import IdArray
 from surveyor.errors import SurveyError, UsageError
-from surveyor.outcome import NO_LINKS, STATE_EVENTS, Event, Kind, Outcome, Place, RobotsFile, Visit
+from surveyor.outcome import NO_LINKS, STATE_EVENTS, Event, Kind, Outcome, RobotsFile, Visit
 from surveyor.store import cash, commits
 from surveyor.store.cash import CashChanges, StoredCash
 from surveyor.store.commits import Commit, Head, HeadFile, head_path, read_heads
@@ -57,7 +57,6 @@ from surveyor.store.database import (
     ask,
     check_size,
     connect,
-    pack,
     transaction,
     unpack,
 )
@@ -72,6 +71,7 @@ from surveyor.store.validation import (
     is_time,
     whole_number,
 )
+from surveyor.store.visit_rows import encodable, packed_rows, visits_of
 
 Sync = Literal["normal", "full"]
 CHUNK = 1000  # rows read at a time
@@ -167,8 +167,8 @@ class Journal:
         before = [] if self._archived is None else [self._archived]
         ends = [max([*ends, *before])] if ends else []  # some visits refer to earlier records
         position = self.position + len(visits)
-        rows = [(visit, *row) for visit, row in enumerate(_rows(visits), self.position + 1)]
-        pages = list(enumerate(map(_text, new_urls), self.url_count))
+        rows = [(visit, *row) for visit, row in enumerate(packed_rows(visits), self.position + 1)]
+        pages = list(enumerate(map(encodable, new_urls), self.url_count))
         notes = [
             (number, position, float(event.at), event.kind, json.dumps(dict(event.detail)))
             for number, event in enumerate(events, self._last.event + 1)
@@ -505,30 +505,7 @@ class Journal:
         self._check([row[:4] for row in rows], [ids for column in lists for ids in column])
         with self._sound():
             check_visits(rows)
-        for row, links, outside, nofollow in zip(rows, *lists, strict=True):
-            page, kind, reason, target, _, status, at, seconds, digest, etag, changed = row[:11]
-            title, language, file, offset, length, size, text_digest, expires = row[13:]
-            yield Visit(
-                page,
-                kind,
-                links,
-                reason or "",
-                -1 if target is None else target,
-                status or 0,
-                at or 0.0,
-                seconds or 0.0,
-                digest or b"",
-                etag or "",
-                changed or "",
-                outside,
-                nofollow,
-                title or "",
-                language or "",
-                None if file is None else Place(file, offset, length),
-                size or 0,
-                text_digest or b"",
-                expires or 0.0,
-            )
+        yield from visits_of(rows, lists)
 
     def _check(self, rows: Sequence[Any], lists: Sequence[IdArray]) -> None:
         """Refuse visits (page, kind, reason, target) and links that cannot have been committed."""
@@ -545,45 +522,6 @@ class Journal:
     def _links(self, rows: Sequence[Any], column: int) -> list[IdArray]:
         with self._sound():
             return unpack([row[column] for row in rows])
-
-
-def _rows(visits: Sequence[Visit]) -> list[tuple[object, ...]]:
-    """Return the columns of each visit, with empty values as None."""
-    lists = (pack([getattr(visit, name) for visit in visits]) for name in ("links", "out_of_scope", "nofollow"))
-    return [
-        (
-            int(visit.page),
-            visit.kind,
-            _text(visit.reason),
-            None if visit.target < 0 else int(visit.target),
-            links,
-            visit.status or None,
-            _real(visit.fetched_at),
-            _real(visit.seconds),
-            visit.hash or None,
-            _text(visit.etag),
-            _text(visit.last_modified),
-            outside,
-            nofollow,
-            _text(visit.title),
-            _text(visit.language),
-            *(visit.warc or (None, None, None)),
-            visit.size or None,
-            visit.text_hash or None,
-            _real(visit.expires),
-        )
-        for visit, links, outside, nofollow in zip(visits, *lists, strict=True)
-    ]
-
-
-def _real(number: float) -> float | None:
-    """Return a number as SQLite reads it back: digests are computed over what is read."""
-    return float(number) if number and number == number else None
-
-
-def _text(text: str) -> str | None:
-    """Return text that UTF-8 can encode: a page with invalid text must not end a crawl."""
-    return (text if text.isascii() else text.encode("utf-8", "replace").decode()) or None
 
 
 def _create(path: Path, connection: apsw.Connection, *, graph: bool) -> Head:

@@ -165,11 +165,19 @@ def watch(
 
 
 def open_to_watch(path: Path, chosen: Settings, origins: Mapping[str, str]) -> tuple[SurveyFolder, Settings]:
-    """Open an existing survey for writing; return it with the settings in effect."""
+    """Open an existing survey for writing; return it with the settings in effect.
+
+    Main texts are hashed unless that was switched off: most bodies differ at every visit, by a time or a counter.
+    """
     if not is_survey(path):
         problem = f"{path} is not a survey" if path.exists() else f"{path} does not exist"
         raise SurveyError(problem, hint="create one with `surveyor crawl URL --out FOLDER`, then watch it")
-    return start(path, [], chosen, origins)
+    folder, settings = start(path, [], chosen, origins)
+    stored = folder.manifest
+    if stored.origins.get("main_text", "default") == "default" and not settings.main_text:
+        folder.close()
+        return start(path, [], replace(chosen, main_text=True), {**origins, "main_text": "watch"})
+    return folder, settings
 
 
 def feed_urls(given: Iterable[str]) -> tuple[str, ...]:

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from surveyor.crawler.queues import Batch, HostTask
 from surveyor.crawler.sources.canonicals import Canonicals
-from surveyor.fetch.http import FIRST_BACKOFF, TRANSIENT, Client, Fetched, FetchRequest, retry_delay
+from surveyor.fetch.http import FIRST_BACKOFF, TEMPORARY, TRANSIENT, Client, Fetched, FetchRequest, retry_delay
 from surveyor.fetch.parser import Parser
 from surveyor.fetch.politeness.hosts import DAY, Hosts
-from surveyor.fetch.responses import PageResponse, Reader, interpreted, joined, judge, next_hop, rules_in
+from surveyor.fetch.responses import MOVED_AWAY, PageResponse, Reader, interpreted, joined, judge, next_hop, rules_in
 from surveyor.outcome import Event, FetchResults, Retry, RobotsFile, Visit
 from surveyor.web.boundary import Failure, failed, guarded
 from surveyor.web.caching import usable_validators
@@ -73,6 +73,7 @@ class FetchOptions:
 
     backoff: float = FIRST_BACKOFF  # seconds before the first retry
     fetches_canonicals: bool = True  # fetch canonical pages before the pages that name them are reported
+    keeps_pages: bool = False  # a page that was fetched and redirects temporarily is blocked, and no alias
 
 
 class Hop(NamedTuple):
@@ -101,6 +102,7 @@ class LiveSource:
         """Fetch with a client. Pages that may take long to parse go to `parser`; without one they are parsed here."""
         self._client, self._reader, self._hosts, self._lookup = client, reader, hosts, lookup
         options = options or FetchOptions()
+        self._keeps_pages = options.keeps_pages
         self._backoff, self._wait, self._parser = options.backoff, wait or self._wait_for, parser
         self._canonicals = Canonicals(reader, lookup.is_readable, fetches=options.fetches_canonicals)
         self._fetching: set[str] = set()  # URLs of pages in progress, until they are reported or held
@@ -270,6 +272,8 @@ class LiveSource:
         if fetched.status is not None:
             self._hosts.reached(host, origin_of(url))
         verdict = judge(fetched)
+        if self._keeps_pages and fetched.status in TEMPORARY and page is not None and self._lookup.is_readable(page):
+            verdict = MOVED_AWAY
         if page is None:
             page = self._reader.number(url) if verdict.kind in ("fetched", "redirected") else -1
         self._pages.append(PageResponse(page, host, fetched, at, verdict, known))

@@ -162,15 +162,29 @@ def scout(
     uses for the same seeds, so a crawl does not fetch these pages again.
     """
     chosen = ScoutOptions(walks, sample, until, sitemaps)
+    check_links(keeps=options.get("graph", True))
     folder, settings, run_options = open_to_crawl(seeds, out, options)
     connection = Connection(run_options.client, run_options.resolver)
     with folder:
+        check_links(keeps=folder.journal.keeps_graph, place=folder.folder)
         run_sync(count_sitemaps(folder, settings, chosen, connection=connection))
         ending, last = run_sync(walk(folder, settings, chosen, connection=connection))
     with Survey(folder.folder) as survey:
         if ending != "interrupted" and not survey.pages_fetched:
             raise nothing_fetched(survey)
         return summarise(survey, last, ending)
+
+
+def check_links(*, keeps: bool, place: Path | None = None) -> None:
+    """Reject, before any request, a scout that stores no links, or one of a survey that has none."""
+    if keeps:
+        return
+    if place is None:
+        raise UsageError("a scout follows links, which --no-graph does not store", hint="leave out --no-graph")
+    raise UsageError(
+        f"{place} was crawled with --no-graph: it stores no links, which a scout follows",
+        hint="scout into another survey with --fresh",
+    )
 
 
 async def walk(
