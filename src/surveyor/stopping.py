@@ -95,6 +95,7 @@ SAMPLE: Quantities = {
     "width": Quantity("3%", "%", below=1),
     "fetches": Quantity("2000", "kmg", is_count=True),
     "steps": Quantity("100k", "kmg", is_count=True),
+    "minutes": Quantity("30"),
 }
 COMMUNITY: Quantities = {"stable": Quantity("0.001", "%", below=2)}
 CONFIDENCE = Quantity("95%", "%", below=1)
@@ -112,7 +113,7 @@ def examples(quantities: Quantities) -> str:
     """Return an example of each quantity, for help texts and hints.
 
     >>> examples(COMMUNITY), examples(SAMPLE)
-    ('stable=0.001', 'ess=400, width=3%, fetches=2000 or steps=100k')
+    ('stable=0.001', 'ess=400, width=3%, fetches=2000, steps=100k or minutes=30')
     """
     *most, last = (f"{name}={quantity.example}" for name, quantity in quantities.items())
     return f"{', '.join(most)} or {last}" if most else last

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +17,14 @@ from console import CommandResult
 from surveyor.cli import sample as command
 from surveyor.cli.sample import SampleCommand, with_doubled_limits
 from surveyor.estimate.sampling.sample_goals import SampleGoal
-from surveyor.estimate.sampling.walk_methods import METHODS
+from surveyor.estimate.sampling.walk_methods import METHODS, UNIFORM
 from surveyor.report.sample import StatisticsRequest
 from surveyor.store.tabular import unescape_cell
 
 pytestmark = pytest.mark.usefixtures("nowhere")
 
 TOPIC = "tld:example"
-QUICK = ["--topic", TOPIC, "--until", "steps=1500", "--rng", "3"]
+QUICK = ["--topic", TOPIC, "--until", "steps=1500", "--rng", "3", "--method", "trial"]
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +42,7 @@ def table(text: str) -> list[dict[str, str]]:
 
 
 def test_choices_are_those_of_the_library() -> None:
+    assert UNIFORM.name == command.INDEPENDENT
     assert set(METHODS) == {*command.EXACT_METHODS, *command.PUBLISHED_METHODS}
     assert all(METHODS[name].exact for name in command.EXACT_METHODS)
     assert not any(METHODS[name].exact for name in command.PUBLISHED_METHODS)
@@ -50,7 +52,7 @@ def test_estimates_as_text(capsys: pytest.CaptureFixture[str], web: sv.Graph, pa
     result = CommandResult(
         capsys, "sample", path, *QUICK, "--share", "url:/arts/", "--mean", "out_degree", "--by", "tld", "--size"
     )
-    found = sv.sample(web, TOPIC, until="steps=1500", rng=3)
+    found = sv.sample(web, TOPIC, method="trial", until="steps=1500", rng=3)
     assert result.code == 0
     arts = found.share("url:/arts/")
     shown = {line.rstrip().rpartition("   ")[2]: line.split() for line in result.out.splitlines()}
@@ -99,7 +101,7 @@ def test_tracked_property_is_estimated_once(capsys: pytest.CaptureFixture[str], 
 def test_one_json_object(capsys: pytest.CaptureFixture[str], web: sv.Graph, path: str) -> None:
     words = ["--share", "url:/arts/", "--by", "host", "--by", "out_degree", "--draws", "4", "--json"]
     fields = CommandResult(capsys, "sample", path, *QUICK, *words).json()
-    found = sv.sample(web, TOPIC, until="steps=1500", rng=3)
+    found = sv.sample(web, TOPIC, method="trial", until="steps=1500", rng=3)
     assert (fields["command"], fields["topic"], fields["method"], fields["rng"]) == ("sample", TOPIC, "trial", 3)
     assert (fields["until"], fields["reached"], fields["ending"]) == ("1,500 steps", True, "steps")
     assert fields["fetches"] == found.fetches
@@ -116,7 +118,7 @@ def test_one_json_object(capsys: pytest.CaptureFixture[str], web: sv.Graph, path
 
 def test_csv_has_all_categories(capsys: pytest.CaptureFixture[str], web: sv.Graph, path: str) -> None:
     rows = table(CommandResult(capsys, "sample", path, *QUICK, "--csv", "--share", "url:/arts/", "--by", "host").out)
-    found = sv.sample(web, TOPIC, until="steps=1500", rng=3)
+    found = sv.sample(web, TOPIC, method="trial", until="steps=1500", rng=3)
     assert rows[0]["statistic"] == "share"
     assert float(rows[0]["value"]) == pytest.approx(found.share("url:/arts/").value)
     hosts = found.distribution("host")
@@ -125,7 +127,7 @@ def test_csv_has_all_categories(capsys: pytest.CaptureFixture[str], web: sv.Grap
 
 
 def test_draws(capsys: pytest.CaptureFixture[str], web: sv.Graph, path: str) -> None:
-    found = sv.sample(web, TOPIC, until="steps=1500", rng=3)
+    found = sv.sample(web, TOPIC, method="trial", until="steps=1500", rng=3)
     rows = table(CommandResult(capsys, "sample", path, *QUICK, "--draws", "20", "--csv").out)
     assert [row["url"] for row in rows] == list(found.draws(20))
     result = CommandResult(capsys, "sample", path, *QUICK, "--draws", "20")
@@ -138,17 +140,83 @@ def test_recall_of_a_list(capsys: pytest.CaptureFixture[str], web: sv.Graph, pat
     fields = CommandResult(capsys, "sample", path, *QUICK, "--recall", "held.txt", "--json").json()
     recall = next(one for one in fields["estimates"] if one["statistic"] == "recall")
     assert recall["of"] == "held.txt"
-    found = sv.sample(web, TOPIC, until="steps=1500", rng=3)
+    found = sv.sample(web, TOPIC, method="trial", until="steps=1500", rng=3)
     assert recall["value"] == pytest.approx(found.recall(contained).value)
     assert 0 < recall["low"] < recall["value"] < recall["high"] < 1
     assert "share contained in held.txt" in CommandResult(capsys, "sample", path, *QUICK, "--recall", "held.txt").out
+
+
+def test_several_indexes_are_compared(capsys: pytest.CaptureFixture[str], web: sv.Graph, path: str) -> None:
+    one, other = ([web.name(page) for page in range(0, web.pages, step)] for step in (2, 3))
+    Path("one.txt").write_text("\n".join(one))
+    Path("other.txt").write_text("\n".join(other))
+    words = ["sample", path, "--topic", TOPIC, "--recall", "one.txt", "--recall", "other.txt"]
+    estimates = CommandResult(capsys, *words, "--until", "steps=400", "--json").json()["estimates"]
+    by = {(row["statistic"], row["of"]): row for row in estimates}
+    pages = [web.name(page) for page in range(web.pages) if ".example/" in web.name(page)]
+    in_one, in_other = ({*index} & {*pages} for index in (one, other))
+    truth = {
+        ("recall", "one.txt"): len(in_one),
+        ("recall", "other.txt"): len(in_other),
+        ("recall of any", "one.txt, other.txt"): len(in_one | in_other),
+        ("recall of all", "one.txt, other.txt"): len(in_one & in_other),
+        ("recall difference", "one.txt minus that of other.txt"): len(in_one) - len(in_other),
+    }
+    assert set(truth) == {key for key in by if key[0] != "mean"}
+    for key, count in truth.items():
+        assert by[key]["low"] <= count / len(pages) <= by[key]["high"]
+    found = sv.sample(web, TOPIC, until="steps=400")
+    assert by["recall difference", "one.txt minus that of other.txt"]["value"] == pytest.approx(
+        found.recall(one).value - found.recall(other).value
+    )
+    assert "recall of one.txt minus that of other.txt" in CommandResult(capsys, *words).out
+
+
+def test_fit_to_a_known_distribution(capsys: pytest.CaptureFixture[str], web: sv.Graph, path: str) -> None:
+    ends = [web.name(page).split("/")[2].rpartition(".")[2] for page in range(web.pages)]
+    rows = [f"{end},{ends.count(end)}" for end in sorted(set(ends))]
+    Path("right.csv").write_text("tld,pages\n" + "\n".join(rows))
+    Path("wrong.tsv").write_text("\n".join(f"{end}\t{1 / len(rows)}" for end in sorted(set(ends))))
+    words = ["sample", path, "--topic", "everything", "--until", "steps=600", "--fit", "tld=right.csv"]
+    result = CommandResult(capsys, *words, "--fit", "tld=wrong.tsv", "--json").json()
+    right, wrong = result["fits"]
+    assert (right["of"], right["file"], right["df"]) == ("tld", "right.csv", len(rows) - 1)
+    assert right["p_value"] > 0.001
+    assert wrong["p_value"] < 0.001
+    shown = CommandResult(capsys, *words, "--report", "r.html")
+    assert re.search(r"chi-square +df +p-value +design effect +test of\n.* tld as in right.csv", shown.out)
+    assert "Goodness of fit" in Path("r.html").read_text()
+    for fit, problem in (
+        ("tld", "--fit needs host, domain, tld or language and a file, got tld"),
+        ("size=right.csv", "--fit needs host"),
+        ("tld=none.csv", "none.csv cannot be read"),
+    ):
+        wrong_use = CommandResult(capsys, *words[:4], "--fit", fit)
+        assert (wrong_use.code, problem in wrong_use.err) == (2, True), wrong_use.err
+    Path("bad.csv").write_text("test,1\nexample,many\n")
+    assert (
+        "line 2 of bad.csv has no category and share" in CommandResult(capsys, *words[:4], "--fit", "tld=bad.csv").err
+    )
+
+
+def test_default_for_a_graph_is_independent_draws(capsys: pytest.CaptureFixture[str], path: str) -> None:
+    words = ["sample", path, "--topic", TOPIC, "--share", "url:/arts/", "--size"]
+    result = CommandResult(capsys, *words)
+    assert result.code == 0
+    for line in ("method                 uniform: ", "reach                  ", "was drawn with the same probability"):
+        assert line in result.out
+    fields = CommandResult(capsys, *words, "--json").json()
+    assert fields["method"] == "uniform"
+    assert fields["reach"]["conclusive"] is True
+    radius = ["--method", "neighbourhood-paper", "--radius", "2", "--until", "steps=400"]
+    assert "neighbourhood-paper: " in CommandResult(capsys, *words[:4], *radius).out
 
 
 def test_files(capsys: pytest.CaptureFixture[str], web: sv.Graph, path: str) -> None:
     words = ["--share", "url:/arts/", "--by", "host", "--save", "p.parquet", "--plot", "curves", "--report", "r.html"]
     result = CommandResult(capsys, "sample", path, *QUICK, *words)
     assert result.code == 0
-    found = sv.sample(web, TOPIC, until="steps=1500", rng=3)
+    found = sv.sample(web, TOPIC, method="trial", until="steps=1500", rng=3)
     assert pyarrow.parquet.read_table("p.parquet")["url"].to_pylist() == found.pages()["url"]
     files = sorted(one.name for one in Path("curves").iterdir())
     assert files == ["host.svg", "out-degree.svg", "running-1.svg", "weights.svg"]

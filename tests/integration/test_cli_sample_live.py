@@ -189,8 +189,10 @@ def test_sample_of_a_survey(survey: str, capsys: pytest.CaptureFixture[str]) -> 
     words = ["sample", survey, "--topic", "solar power", "--until", "steps=4000", "--share", "word:aaa", "--rng", "3"]
     fields = CommandResult(capsys, *words, "--size", "--json").json()
     share = fields["estimates"][0]
-    assert share["low"] < 0.25 < share["high"]
-    assert fields["distinct_pages"] == 4
+    assert share["low"] == share["value"] == share["high"] == 0.25  # all four pages were drawn
+    assert (fields["ending"], fields["distinct_pages"]) == ("complete", 4)
+    walked = CommandResult(capsys, *words, "--method", "trial", "--json").json()["estimates"][0]
+    assert walked["low"] < 0.25 < walked["high"]
     assert fields["topic"] == 'word:"solar power"'
     assert CommandResult(capsys, *words, "--start", HOME + "b").code == 0
     assert Path(survey, "journal.sqlite").read_bytes() == before

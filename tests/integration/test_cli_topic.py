@@ -16,6 +16,7 @@ from example_site import HOME, survey_of
 from fake_web import page as answer
 from fake_web import rules
 from surveyor.crawler.topics.rules import Topic
+from surveyor.estimate.sampling.training import Labels, labelled_pages
 
 SUN = [
     "solar",
@@ -278,6 +279,21 @@ def test_training_needs_an_extra(
     assert (result.code, result.out) == (2, "")
     assert "training a topic needs scikit-learn" in result.err
     assert "surveyor[topics]" in result.err
+
+
+def test_files_without_extension_are_read_by_content(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("sklearn")
+    (files / "sun" / "README").write_text("<!DOCTYPE html><title>Sun</title><script>var wind</script>solar power plant")
+    (files / "wind" / "NOTES").write_text("wind power plants at sea, a note")
+    (files / "wind" / "program").write_bytes(b"\x7fELF\0\0\1\2")
+    (files / "wind" / ".hidden").write_text("not a page")
+    args = ["--positive", str(files / "sun"), "--negative", str(files / "wind")]
+    result = CommandResult(capsys, "topic", "train", str(files / "m.json"), *args, "--json")
+    trained = result.json()["trained"]
+    assert (trained["positive"], trained["negative"]) == (7, 7)
+    assert f"1 pages were left out, as they are no text or not archived: {files / 'wind' / 'program'}" in result.err
+    (page,) = [page for page, _ in labelled_pages(Labels(), None, [str(files / "sun" / "README")])]
+    assert (page.title, "var" in page.text) == ("Sun", False)
 
 
 def test_unreadable_pages(files: Path, capsys: pytest.CaptureFixture[str]) -> None:

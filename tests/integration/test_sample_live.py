@@ -13,13 +13,15 @@ import numpy as np
 import pytest
 
 from crash_recovery import Image
-from sample_crawls import CALM, FREE, ROUGH, Links, Sampled, by_url, everything, graph_of, half, plain_walk
+from sample_crawls import CALM, FREE, ROUGH, Links, Sampled, by_url, everything, graph_of, half, halves, plain_walk
 from surveyor.crawler.topics.page_content import SampledPage
 from surveyor.crawler.topics.rules import Topic
 from surveyor.errors import NothingFetched, UsageError
 from surveyor.estimate.sampling import walk_scheduler
+from surveyor.estimate.sampling.sample import sample_of
+from surveyor.estimate.sampling.sample_goals import SampleGoal
 from surveyor.estimate.sampling.sample_survey import EVENT, SampleRecord
-from surveyor.estimate.sampling.walk_methods import DEFAULT_METHOD
+from surveyor.estimate.sampling.walk_methods import DEAD, DEFAULT_METHOD
 from surveyor.estimate.sampling.walk_scheduler import WalkScheduler
 from surveyor.estimate.sampling.walk_trace import WalkTrace
 from surveyor.outcome import was_requested
@@ -75,6 +77,28 @@ def test_url_topic_needs_fewer_fetches(tmp_path: Path) -> None:
     assert not np.isnan(
         [done.pages.topic_link_share(page) for page in done.trace.page[done.trace.on_topic].tolist()]
     ).all()
+
+
+@pytest.mark.parametrize("method", ["trial", "hard", "mixture"])
+def test_links_within_a_topic_that_needs_content(tmp_path: Path, method: str) -> None:
+    """Targets of links are classified only where a walk drew them; their share is estimated from these draws."""
+    sampled = Sampled(CALM, concurrency=5, options={"archive": True})
+    how: dict[str, Any] = {
+        "in_links": Links(sampled.web.truth()),
+        "limit": UNLIMITED,
+        "done": lambda trace, _: len(trace) >= 6_000,
+    }
+    done = sampled.sample(tmp_path / "a.survey", halves, method=method, **how)
+    found, graph = sample_of(done, SampleGoal(steps=6_000)), graph_of(done)
+    estimate = found.mean("topic_link_share")
+    shares = []
+    for page in set(found.trace.page[found.trace.on_topic].tolist()):
+        readable = [other for other in graph.links[page] if graph.kinds.get(other, 0) != DEAD]
+        if readable:
+            shares.append(sum(half(found.source.url(other)) for other in readable) / len(readable))
+    assert abs(estimate.value - np.mean(shares)) < 4 * estimate.standard_error + 0.02
+    assert 0 < estimate.standard_error < 0.05
+    assert not np.isnan(found.values("topic_link_share")).all()
 
 
 def test_topic_rules(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import surveyor as sv
 from fake_web import Sites, Time, crawled, page
 from sample_crawls import CALM, FREE, ROUGH, Links, Sampled, by_url, everything, graph_of, half, halves, plain_walk
 from surveyor.crawler.topics.page_content import SampledPage
@@ -58,6 +59,22 @@ def test_url_topic(web: Sampled, survey: Path) -> None:
     assert 0 <= np.nanmin(shares) < np.nanmax(shares) <= 1
 
 
+def test_draws_from_a_survey_estimate_links_within_a_topic_that_needs_content(survey: Path) -> None:
+    found = sv.sample(survey, halves, until="ess=100000")
+    assert found.complete
+    size, share = found.size(), found.mean("topic_link_share")
+    assert size.low == size.high == found.distinct_pages
+    with SurveyFolder.open(survey, write=False) as folder:
+        latest = {outcome.page: outcome for outcome in folder.journal.outcomes() if outcome.kind == "fetched"}
+    url, shares = found.source.url, []
+    for number, outcome in latest.items():
+        near = [other for other in outcome.links.tolist() if other in latest and other != number]
+        if half(url(number)) and near:
+            shares.append(sum(half(url(other)) for other in near) / len(near))
+    assert share.value == pytest.approx(np.mean(shares), abs=0.02)  # at most ten links of a page are classified
+    assert found.to_dict()["reach"]["kind"] == "uniform"
+
+
 def test_pages_that_were_not_fetched(tmp_path: Path) -> None:
     sampled = Sampled(ROUGH, concurrency=5, options={"archive": True})
     sampled.crawl(tmp_path / "a.survey", "pages=60")
@@ -86,7 +103,8 @@ def test_only_visited_pages_are_classified(web: Sampled, survey: Path) -> None:
         return len(page.text) % 2 == 0
 
     done = walk_survey(survey, short, PLAN, starts=web.web.seeds, limits=WalkLimits(fetches=50))
-    assert len(classified) == len(set(classified)) <= done.requested.size <= 50
+    assert done.requested.size <= 50
+    assert len(classified) == len(set(classified)) <= 2 * done.requested.size  # as many again to check the walks
 
 
 def test_random_start_pages_on_topic(survey: Path, web: Sampled) -> None:

@@ -127,7 +127,7 @@ def test_goal_is_confirmed_after_twice_as_many_steps() -> None:
 
 def test_narrow_interval_needs_enough_steps() -> None:
     graph, _ = two_camps()
-    found = sv.sample(graph, np.arange(400), of="url:nowhere", until="width=3%", rng=4)
+    found = sv.sample(graph, np.arange(400), of="url:nowhere", method="trial", until="width=3%", rng=4)
     assert found.ending == "width"
     assert min(found.diagnostics.ess.values()) >= 400
     with pytest.raises(UsageError, match="until has a width, but of names no property"):
@@ -192,7 +192,7 @@ def test_isolated_page_is_reported_as_stuck() -> None:
     graph = sv.Graph.from_edges(
         [("https://a.example/", "https://b.example/"), ("https://c.example/", "https://b.example/")]
     )
-    found = sv.sample(graph, "host:a.example", until="ess=400, steps=500")
+    found = sv.sample(graph, "host:a.example", method="trial", until="ess=400, steps=500")
     assert found.ending == "steps"
     assert any("never moved" in note for note in found.notes)
 

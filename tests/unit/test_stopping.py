@@ -251,7 +251,7 @@ def test_limits_are_parsed_by_the_same_rules(text: str, quantities: Quantities, 
         ("width=3", SAMPLE, "width must be above 0 and below 1, got 3"),
         ("ess=4, ess=5", SAMPLE, "each quantity at most once"),
         ("ess=4 & fetches=5", SAMPLE, "separated by commas"),
-        ("pages=5", SAMPLE, "write ess=400, width=3%, fetches=2000 or steps=100k"),
+        ("pages=5", SAMPLE, "write ess=400, width=3%, fetches=2000, steps=100k or minutes=30"),
         ("stable=2", COMMUNITY, "stable must be above 0 and below 2, got 2"),
     ],
 )

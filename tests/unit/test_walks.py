@@ -58,8 +58,11 @@ def in_plain_python(
     reported=st.sampled_from([0.0, 0.3, 1.0]),
     free=st.booleans(),
     window=st.sampled_from([0, 6]),
+    radius=st.sampled_from([1, 2, 3]),
 )
-def test_compiled_walks_equal_python_walks(seed: int, method: str, reported: float, free: bool, window: int) -> None:
+def test_compiled_walks_equal_python_walks(
+    seed: int, method: str, reported: float, free: bool, window: int, radius: int
+) -> None:
     rng = np.random.default_rng(seed)
     pages = int(rng.integers(2, 60))
     graph = random_web(rng, pages, int(rng.integers(1, 5)) * pages)
@@ -67,7 +70,7 @@ def test_compiled_walks_equal_python_walks(seed: int, method: str, reported: flo
     starts, hosts = rng.integers(pages, size=3), rng.integers(4, size=pages).astype(np.int32)
     neighbours = NeighbourLists.of(graph, reported, rng=seed)
     neighbours = NeighbourLists(neighbours.starts, neighbours.pages, neighbours.links, complete=False)  # frozen lists
-    how: dict[str, Any] = {"method": method, "rng": seed, "window": window, "search_limit": 5}
+    how: dict[str, Any] = {"method": method, "rng": seed, "window": window, "search_limit": 5, "radius": radius}
     compiled = CompiledWalks(neighbours, kind, starts, WalkPlan(**how), kind_from_url=free, hosts=hosts)
     compiled.advance(40)
     compiled.advance(60)

@@ -33,16 +33,17 @@ if TYPE_CHECKING:
     from surveyor.report.sample import SampleSummary, StatisticsRequest
 
 #: Accepted values, listed here so that --help needs no import; a test compares them with the library.
+INDEPENDENT = "uniform"
 EXACT_METHODS = ("trial", "mixture", "hard", "nonbacktracking", "webwalker")
 PUBLISHED_METHODS = ("hard-paper", "neighbourhood-paper", "trial-paper")
-CATEGORIES = ("domain", "host", "tld", "language", "out_degree")
+CATEGORIES = ("domain", "host", "tld", "language", "out_degree", "topic_link_share")
 NUMBERS = ("out_degree", "log_out_degree", "degree", "log_degree", "topic_link_share")
 #: Settings of a crawl that live samples do not have as options, and those that they have.
 EXCLUDED = {*settings.NO_OPTIONS, "until", "strategy", "topic", "depth", "damping", "patient", "max_fruitless", "rng"}
 CRAWL_SETTINGS = tuple(name for name in FIELDS if name not in EXCLUDED)
 GOAL, LIVE_GOAL = "ess=400", "ess=400,fetches=5000"  # a live sample never fetches without limit
 GRAPH_SUFFIXES = (".graph", ".tsv", ".csv", ".txt", ".gz", ".zst", ".parquet", ".npz", ".mtx", ".graphml", ".gexf")
-LIMIT = re.compile(r"((?:fetches|steps)\s*=\s*)([\d.]+)", re.IGNORECASE)
+LIMIT = re.compile(r"((?:fetches|steps|minutes)\s*=\s*)([\d.]+)", re.IGNORECASE)
 RNG = 7  # default random seed of a new live sample, as for graphs
 NOT_REACHED = 3  # exit code, also if a statistic could not be estimated
 
@@ -62,6 +63,7 @@ class SampleCommand:
     seed_lists: tuple[str, ...] = ()
     reach: int | None = None
     window: int | None = None
+    radius: int | None = None
     rng: int | None = None
     out: str | None = None
     save: str | None = None
@@ -118,8 +120,9 @@ class Interrupted(NamedTuple):
 @options.command(
     "sample",
     table=True,
-    epilog=f"\b\nMethods with a known stationary distribution:\n  {', '.join(EXACT_METHODS)}\n"
-    f"Biased methods, as published, for comparison:\n  {', '.join(PUBLISHED_METHODS)}\n\n"
+    epilog=f"\b\nIndependent draws of stored pages, without walks:\n  {INDEPENDENT}\n\n"
+    f"\b\nWalks with a known stationary distribution:\n  {', '.join(EXACT_METHODS)}\n"
+    f"Biased walks, as published, for comparison:\n  {', '.join(PUBLISHED_METHODS)}\n\n"
     "\b\nsurveyor sample web.graph --topic tld:uk --share url:/blog/ --by domain\n"
     'surveyor sample https://solar.example/ --topic "solar power" --until ess=400,fetches=2000',
 )
@@ -131,13 +134,18 @@ class Interrupted(NamedTuple):
     help='Pages to sample: "solar power", words:a,b, all:a,b, model:FILE, host:, domain:, tld:, prefix:, url:REGEX, '
     "not:RULE or everything.",
 )
-@options.choice("--method", (*EXACT_METHODS, *PUBLISHED_METHODS), "Walk method, listed below.  [trial]", metavar="NAME")
+@options.choice(
+    "--method",
+    (INDEPENDENT, *EXACT_METHODS, *PUBLISHED_METHODS),
+    "Method, listed below.  [uniform for a graph or survey, unless an option about walks is given; otherwise trial]",
+    metavar="NAME",
+)
 @click.option(
     "--until",
-    type=options.Suggested("ess=400", "width=3%", "fetches=2000", "steps=10000"),
+    type=options.Suggested("ess=400", "width=3%", "fetches=2000", "steps=10000", "minutes=30"),
     multiple=True,
     metavar="RULE",
-    help="Stop at ess=400, width=3%, fetches=2000 or steps=10000. Repeat: the first one met ends the sample.  "
+    help="Stop at ess=400, width=3%, fetches=2000, steps=10000 or minutes=30. Repeat: the first one met ends it.  "
     "[ess=400; live also fetches=5000]",
 )
 @options.whole("--walks", 1, "N", "Number of walks.  [8]")
@@ -147,8 +155,21 @@ class Interrupted(NamedTuple):
     "--by", CATEGORIES, f"Estimate shares by {', '.join(CATEGORIES)}. Repeatable.", multiple=True, metavar="NAME"
 )
 @click.option("--of", metavar="RULE", help="The --share or --mean that --until applies to.  [all of them]")
-@options.flag("--size", "Estimate the number of pages on topic, from collisions between walks.")
-@options.path("--recall", "FILE|SURVEY", "Estimate the share of the topic that a list of URLs or a survey contains.")
+@options.flag(
+    "--size", "Estimate the number of pages on topic: counted if all are known, else from collisions of walks."
+)
+@options.path(
+    "--recall",
+    "FILE|SURVEY",
+    "Estimate the share of the topic that a list of URLs or a survey contains. Repeat to compare several.",
+    multiple=True,
+)
+@options.many(
+    "--fit",
+    "NAME=FILE",
+    "Test whether domain, host, tld or language is distributed as in a file: lines of a category, tab or comma, and "
+    "its share or number of pages. Repeatable.",
+)
 @options.whole("--draws", 1, "K", "Draw K pages uniformly from the topic.")
 @options.path(
     "--in-links",
@@ -165,6 +186,9 @@ class Interrupted(NamedTuple):
     help="Also start at the URLs of a list: a file or URL with one URL per line.",
 )
 @options.whole("--reach", 1, "N", "Maximum steps off topic, draws or probes per move.  [depends on the method]")
+@options.whole(
+    "--radius", 1, "K", "Links between the topic and pages that count as near it (neighbourhood-paper).  [1]"
+)
 @click.option(
     "--window",
     type=options.Whole(0),
@@ -194,14 +218,15 @@ def command(output: Output, **parameters: Any) -> int:
         chosen = replace(chosen, topic=resolve_model(chosen.where[0], chosen.topic))
     check_options(chosen)
     check_files(chosen)
-    recall_urls = _recall_urls(chosen.statistics.recall)
+    recall_urls = {place: _recall_urls(place) for place in chosen.statistics.recall}
+    expected = {fit: read_expected(fit) for fit in chosen.statistics.fit}
     run = _sample_live(output, chosen) if chosen.source == "web" else _sample_stored(output, chosen)
     if isinstance(run, Interrupted):
         output.info(f"Stopped. {run.message}.")
         output.next_steps({"resume": options.command_line()})
         return run.exit_code
     sample = run.sample
-    summary = summarise(sample, chosen.statistics, recall_urls)
+    summary = summarise(sample, chosen.statistics, recall_urls, expected)
     print_result(output, run, summary)
     output.warn(*sample.notes, *summary.failures)
     if not sample.reached:
@@ -219,7 +244,7 @@ def command(output: Output, **parameters: Any) -> int:
 def check_options(chosen: SampleCommand) -> None:
     """Reject options that cannot work, before any page is fetched."""
     from surveyor.crawler.topics.rules import Topic
-    from surveyor.estimate.sampling.properties import NUMERIC, check_available
+    from surveyor.estimate.sampling.properties import NUMERIC
     from surveyor.estimate.sampling.sample_goals import SampleGoal
 
     if not chosen.where and not chosen.seed_lists:
@@ -235,8 +260,6 @@ def check_options(chosen: SampleCommand) -> None:
             f"{textual.text} needs the text of pages, but a graph has only names",
             hint="use a rule for URLs (host:, domain:, tld:, prefix:, url:), or sample a survey or the web",
         )
-    if source != "graph":
-        check_available((*statistics.mean, *statistics.tracked), url_only=rules[0].url_only)
     if SampleGoal.parse(chosen.goal).width is not None:
         _check_width(statistics)
     fetching = {**chosen.settings, **({"out": chosen.out} if chosen.out else {})}
@@ -294,8 +317,9 @@ def check_files(chosen: SampleCommand) -> None:
     from surveyor.report.sample_plots import check_folder
     from surveyor.report.svg import check_plots
 
-    files = {"save": chosen.save, "plot": chosen.plot, "report": chosen.report, "recall": chosen.statistics.recall}
-    check_distinct(files)
+    files = {"save": chosen.save, "plot": chosen.plot, "report": chosen.report}
+    for place in chosen.statistics.recall or (None,):
+        check_distinct({**files, "recall": place})
     if chosen.save:
         if not chosen.save.lower().endswith((".csv", ".csv.gz", ".parquet")):
             raise UsageError(f"--save: unknown format of {chosen.save}", hint="use .csv, .csv.gz or .parquet")
@@ -309,6 +333,42 @@ def check_files(chosen: SampleCommand) -> None:
 
 def _is_file(name: str) -> bool:
     return Path(name).exists() or name.endswith(GRAPH_SUFFIXES)
+
+
+def read_expected(fit: str) -> dict[str, float]:
+    """Return the known distribution that `--fit NAME=FILE` names, by category."""
+    from surveyor.estimate.sampling.properties import CATEGORICAL
+
+    name, _, file = fit.partition("=")
+    if name not in CATEGORICAL or not file:
+        raise UsageError(
+            f"--fit needs {', '.join(CATEGORICAL[:-1])} or {CATEGORICAL[-1]} and a file, got {fit}",
+            hint="for example --fit tld=shares.csv",
+        )
+    expected: dict[str, float] = {}
+    try:
+        lines = Path(file).read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"--fit: {file} cannot be read: {error}", hint="give a text file") from None
+    for number, line in enumerate(lines, 1):
+        label, separator, share = line.rpartition("\t" if "\t" in line else ",")
+        if not line.strip():
+            continue
+        try:
+            value = float(share)
+        except ValueError:
+            value = -1.0
+        if not separator or not 0 <= value < float("inf"):
+            if number == 1:  # a head
+                continue
+            raise UsageError(
+                f"--fit: line {number} of {file} has no category and share: {line[:60]!r}",
+                hint="write a category, a tab or comma, and a share or number of pages on each line",
+            )
+        expected[label.strip().strip('"')] = expected.get(label.strip().strip('"'), 0.0) + value
+    if not sum(expected.values()) > 0:
+        raise UsageError(f"--fit: {file} has no positive share", hint="write lines such as: org,0.25")
+    return expected
 
 
 def _recall_urls(place: str | None) -> set[str]:
@@ -342,7 +402,7 @@ def _sample_stored(output: Output, chosen: SampleCommand) -> SampleRun:
     from surveyor.survey.survey import Survey
 
     (path,) = chosen.where
-    names = ("method", "walks", "reach", "window", "rng")
+    names = ("method", "walks", "reach", "window", "radius", "rng")
     arguments: dict[str, Any] = {name: getattr(chosen, name) for name in names if getattr(chosen, name) is not None}
     source: Any = path
     description = f"{path}, a survey; nothing was fetched"
@@ -425,6 +485,7 @@ def _sample_live(output: Output, chosen: SampleCommand) -> SampleRun | Interrupt
         in_links=list(chosen.in_links) or None,
         until=str(goal),
         fetches=goal.fetches,
+        radius=chosen.radius,
     )
     survey = open_sample_survey(seeds, topic, walk_options, out=folder, settings=loaded, origins=origins)
     output.warn(*survey.folder.notices)
@@ -523,7 +584,7 @@ def _next_steps(run: SampleRun, chosen: SampleCommand, code: int) -> dict[str, l
     """Suggest further commands."""
     words = click.get_current_context().obj or ()
     steps: dict[str, list[str]] = {}
-    if code and run.sample.ending in ("fetches", "steps") and (longer := with_doubled_limits(words, chosen)):
+    if code and run.sample.ending in ("fetches", "steps", "minutes") and (longer := with_doubled_limits(words, chosen)):
         steps["walk longer"] = ["surveyor", *longer]
     if not chosen.statistics.share:
         steps["estimate a share"] = ["surveyor", *words, "--share", "url:/blog/"]

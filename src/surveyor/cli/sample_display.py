@@ -175,6 +175,9 @@ def print_result(output: Output, run: SampleRun, summary: SampleSummary) -> None
     if summary.statistics:
         output.line()
         output.table(report.statistics_table(summary.statistics))
+    if summary.fits:
+        output.line()
+        output.table(report.fits_table(summary.fits))
     for breakdown in summary.breakdowns:
         output.line()
         output.table(report.categories_table(breakdown, report.SHOWN_CATEGORIES))

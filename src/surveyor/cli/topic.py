@@ -161,6 +161,9 @@ def train(output: Output, **parameters: Any) -> None:
             if label is not None:
                 training_set.add(page, label=label)
                 progress("reading", sum(training_set.distinct.values()), 0, "page")
+        if unreadable := training_set.unreadable:
+            names = ", ".join(unreadable[:NAMED_URLS]) + (", …" if len(unreadable) > NAMED_URLS else "")
+            output.warn(f"{len(unreadable):,} pages were left out, as they are no text or not archived: {names}")
         model = train_on(training_set, kind=parameters["kind"], rng=parameters["rng"], progress=progress)
     model.save(path)
     _print_model(output, model, path, survey)

@@ -48,6 +48,7 @@ class WalkParameters(NamedTuple):
     window: int  # moves in which no host may have more than half; 0 for no limit
     hosts: int  # number of recent hosts that a walk may jump back to
     patience: int  # steps that a walk may take to find the topic
+    radius: int  # length of the probes (neighbourhood)
 
 
 class WalkStates(NamedTuple):
@@ -365,14 +366,27 @@ def hard_paper(
 def neighbourhood_paper(
     graph: UndirectedGraph, plan: WalkParameters, states: WalkStates, shared: SharedState, walk: int
 ) -> bool:
-    """Topical neighbourhood as published: probes decide which pages are near the topic, and replace the degree."""
+    """Topical neighbourhood as published: probes decide which pages are near the topic, and replace the degree.
+
+    A probe ends when it is on topic, or after as many links as the radius.
+    """
     candidate = states.candidate[walk]
     known = shared.hits[candidate] >= 0
     if states.mode[walk] == STEP and graph.kind[candidate] != DEAD and not known:
         freeze_neighbours(graph, shared, candidate)
         for probe in range(plan.reach):
             states.probes[walk, probe] = pick_neighbour(graph, plan, shared, candidate, walk, probe)
-        states.mode[walk], states.request[walk] = PROBED, NOTHING if plan.free else PROBES
+        states.mode[walk], states.steps[walk] = PROBED, 1
+        states.request[walk] = NOTHING if plan.free and plan.radius == 1 else PROBES
+        return False
+    if states.mode[walk] == PROBED and states.steps[walk] < plan.radius and not known:
+        states.steps[walk] += 1
+        for probe in range(plan.reach):
+            page = np.int64(states.probes[walk, probe])
+            if graph.kind[page] == OFF:
+                freeze_neighbours(graph, shared, page)
+                states.probes[walk, probe] = pick_neighbour(graph, plan, shared, page, walk, probe)
+        states.request[walk] = NOTHING if plan.free and states.steps[walk] == plan.radius else PROBES
         return False
     if states.mode[walk] == PROBED and not known:
         landed = 0

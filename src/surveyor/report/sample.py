@@ -9,10 +9,11 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from surveyor.errors import SurveyorError
+from surveyor.errors import SurveyorError, UsageError
 from surveyor.report import html_page
 from surveyor.report.column_files import batches, readable, write_columns
 from surveyor.report.numbers import count, counted, percent, printable
@@ -21,6 +22,7 @@ from surveyor.report.tables import Table
 if TYPE_CHECKING:
     from surveyor.estimate.sampling.diagnostics import Diagnostics
     from surveyor.estimate.sampling.estimates import Distribution, Estimate
+    from surveyor.estimate.sampling.goodness_of_fit import GoodnessOfFit
     from surveyor.estimate.sampling.sample_result import Sample
     from surveyor.report.sample_plots import Figure
 
@@ -41,7 +43,11 @@ ENDINGS = {
     "width": "the interval is narrow enough",
     "fetches": "the limit of fetches was reached",
     "steps": "the limit of steps was reached",
-    "lost": "no walk found a page on topic",
+    "minutes": "the time limit was reached",
+    "complete": "all pages on topic were drawn",
+    "missed": "the sample missed a part of the topic",
+    "parts": "the walks are in parts of the topic that do not connect",
+    "lost": "no page on topic was found",
     "longest": "the maximum number of steps was reached",
     "exhausted": "the walks found no new pages",
     "interrupted": "interrupted",
@@ -52,6 +58,10 @@ CAVEATS = (
     "The 95 % intervals cover the true value in 95 of 100 such samples if the walks are long enough to mix. They do "
     "not account for pages that no walk can reach, nor for unknown in-links: where in-links are missing, pages with "
     "many in-links are over-represented, and no interval shows it.",
+)
+DRAWN = (
+    "Stored pages were drawn uniformly and without replacement, and those on topic are the sample, however they are "
+    "linked. The 95 % intervals of shares are exact: they cover the true value in at least 95 of 100 such samples.",
 )
 DIAGNOSTICS = (
     "ESS: effective sample size, the number of independent uniform pages with the same variance. R-hat: near 1 if all "
@@ -77,6 +87,9 @@ class Statistic:
             "size": "number of pages on topic",
             "relative size": "share of all pages that are on topic",
             "recall": f"share contained in {self.of}",
+            "recall of all": f"share contained in all of {self.of}",
+            "recall of any": f"share contained in any of {self.of}",
+            "recall difference": f"recall of {self.of}",
         }[self.kind]
 
 
@@ -93,6 +106,15 @@ class Breakdown:
         return [_label(label) for label in self.distribution.labels]
 
 
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """A test of a sampled distribution against a known one."""
+
+    of: str
+    file: str
+    result: GoodnessOfFit
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatisticsRequest:
     """Statistics that a sample is to estimate."""
@@ -102,7 +124,8 @@ class StatisticsRequest:
     by: tuple[str, ...] = ()
     of: str | None = None  # the property that the stopping rule applies to
     size: bool = False
-    recall: str | None = None
+    recall: tuple[str, ...] = ()
+    fit: tuple[str, ...] = ()
     draws: int | None = None
 
     @property
@@ -118,6 +141,7 @@ class SampleSummary:
     statistics: Sequence[Statistic] = ()
     breakdowns: Sequence[Breakdown] = ()
     draws: Sequence[str] | None = None  # None if not requested
+    fits: Sequence[Fit] = ()
     failures: Sequence[str] = ()  # why a statistic could not be estimated
 
     def to_dict(self, sample: Sample) -> dict[str, Any]:
@@ -127,11 +151,17 @@ class SampleSummary:
             {"statistic": one.kind, "of": one.of, **one.estimate.to_dict()} for one in self.statistics
         ]
         fields["by"] = {one.of: one.distribution.to_dict() for one in self.breakdowns}
+        fields["fits"] = [{"of": one.of, "file": one.file, **one.result.to_dict()} for one in self.fits]
         fields["notes"] = [*fields["notes"], *self.failures]
         return fields if self.draws is None else {**fields, "draws": list(self.draws)}
 
 
-def summarise(sample: Sample, request: StatisticsRequest, recall_urls: set[str]) -> SampleSummary:
+def summarise(
+    sample: Sample,
+    request: StatisticsRequest,
+    recall_urls: Mapping[str, set[str]],
+    expected: Mapping[str, Mapping[str, float]],
+) -> SampleSummary:
     """Estimate the requested statistics; one that fails is reported in `failures` and does not affect the others."""
     if not sample.trace.on_topic.any():
         return SampleSummary(draws=[] if request.draws else None)
@@ -156,11 +186,16 @@ def summarise(sample: Sample, request: StatisticsRequest, recall_urls: set[str])
     ]
     number = request.draws
     draws = None if number is None else attempt(f"--draws {number}", partial(sample.draws, number)) or []
-    return SampleSummary(statistics, breakdowns, draws, failures)
+    fits = []
+    for name in request.fit:
+        of, _, file = name.partition("=")
+        if (result := attempt(f"--fit {name}", partial(sample.fits, of, expected[name]))) is not None:
+            fits.append(Fit(of, file, result))
+    return SampleSummary(statistics, breakdowns, draws, fits, failures)
 
 
 def _requested(
-    sample: Sample, request: StatisticsRequest, recall_urls: set[str]
+    sample: Sample, request: StatisticsRequest, recall_urls: Mapping[str, set[str]]
 ) -> Iterator[tuple[str, str, str, Callable[[], Estimate]]]:
     """Yield kind, property, option and estimator of each requested number."""
     from surveyor.estimate.sampling.properties import NUMERIC
@@ -176,12 +211,26 @@ def _requested(
         yield "size", "", "--size", sample.size
     if request.size and sample.method == "webwalker":
         yield "relative size", "", "--size", sample.relative_size
-    if request.recall:
-        yield "recall", request.recall, f"--recall {request.recall}", partial(sample.recall, recall_urls)
+    for index, urls in recall_urls.items():
+        yield "recall", index, f"--recall {index}", partial(sample.recall, urls)
+    if len(recall_urls) > 1:
+        names, sets = ", ".join(recall_urls), list(recall_urls.values())
+        yield "recall of any", names, "--recall", partial(sample.recall, set.union(*sets))
+        yield "recall of all", names, "--recall", partial(sample.recall, set.intersection(*sets))
+    for one, other in combinations(recall_urls, 2):
+        difference = partial(sample.recall_difference, recall_urls[one], recall_urls[other])
+        yield "recall difference", f"{one} minus that of {other}", "--recall", difference
 
 
 def _distribution(sample: Sample, name: str) -> Distribution:
-    return sample.histogram(name, bin_edges(sample, name)) if name == "out_degree" else sample.distribution(name)
+    if name != "topic_link_share":
+        return sample.histogram(name, bin_edges(sample, name)) if name == "out_degree" else sample.distribution(name)
+    if getattr(sample.source, "needs_draws", False):
+        raise UsageError(
+            "live walks classify too few link targets of a page for its share of links on topic",
+            hint="use --mean topic_link_share, or sample the survey afterwards",
+        )
+    return sample.histogram(name, [tenth / 10 for tenth in range(11)])
 
 
 def bin_edges(sample: Sample, name: str) -> list[float]:
@@ -206,22 +255,29 @@ def _label(label: Any) -> str:
     low, high = label
     if high == math.inf:
         return f"{low:g} or more"
+    if high <= 1 and high - low < 1:
+        return f"{100 * low:g} to {100 * high:g} %"
     return f"{low:g}" if high - low == 1 else f"{low:g} to {high - 1:g}"
 
 
 def facts(sample: Sample) -> dict[str, str]:
     """Return a description of the walks and their diagnostics, by name."""
-    from surveyor.estimate.sampling.walk_methods import METHODS
+    from surveyor.estimate.sampling.walk_methods import method_named
 
     ess, rhat = worst_diagnostics(sample)
+    method = f"{sample.method}: {method_named(sample.method).about}"
+    common = {"reach": sample.reach.text, "effective sample size": count(ess)}
+    if sample.independent:
+        draws = f"{count(sample.distinct_pages)} of the {counted(sample.fetches, 'page')} examined are on topic"
+        return {"topic": sample.topic, "method": method, "draws": draws, **common, "ended": ENDINGS[sample.ending]}
     walks = f"{count(sample.walks)}, {counted(sample.steps, 'step')}, {counted(sample.fetches, 'page')} requested"
     return {
         "topic": sample.topic,
-        "method": f"{sample.method}: {METHODS[sample.method].about}",
+        "method": method,
         "walks": walks,
         "pages on topic": f"{count(sample.distinct_pages)} distinct",
         "precision": f"{percent(sample.precision)} of the requested pages",
-        "effective sample size": count(ess),
+        **common,
         "R-hat": "unknown: the walks are too short" if math.isnan(rhat) else f"{rhat:.3f}",
         "in-links": _in_links(sample),
         "ended": ENDINGS[sample.ending],
@@ -271,6 +327,21 @@ def categories_table(breakdown: Breakdown, shown: int | None = None) -> Table:
     return Table(["share", "95 % interval", "ESS", breakdown.of], cells, KEYS, records)
 
 
+def fits_table(fits: Sequence[Fit]) -> Table:
+    """Return the tests of goodness of fit, one per row."""
+    cells = [
+        [
+            f"{one.result.statistic:,.1f}",
+            count(one.result.df),
+            f"{one.result.p_value:.3g}",
+            f"{one.result.design_effect:.1f}",
+            f"{one.of} as in {one.file}",
+        ]
+        for one in fits
+    ]
+    return Table(["chi-square", "df", "p-value", "design effect", "test of"], cells, (), ())
+
+
 def csv_table(summary: SampleSummary) -> Table:
     """Return all statistics and categories as one table."""
     records = [*statistics_table(summary.statistics).records]
@@ -286,10 +357,12 @@ def draws_table(draws: Sequence[str]) -> Table:
 
 def footnotes(sample: Sample) -> list[str]:
     """Return how to read the estimates."""
-    from surveyor.estimate.sampling.walk_methods import METHODS
+    from surveyor.estimate.sampling.walk_methods import method_named
 
     weights = "weights make every reachable page on topic count equally; intervals are at 95 %"
-    if not METHODS[sample.method].exact:
+    if sample.independent:
+        weights = "every page on topic was drawn with the same probability; intervals are at 95 %"
+    if not method_named(sample.method).exact:
         weights = "this method is implemented as published; its weights are biased, and no interval shows it"
     return [weights, "ESS: effective sample size, the number of independent uniform pages with the same variance"]
 
@@ -391,17 +464,20 @@ def render(report: SampleReport) -> str:
         "in-links": in_link_share(sample),
     }
     notes = (*sample.notes, *report.summary.failures)
+    how = "independent draws" if sample.independent else "random walks with weighted steps"
     parts = [
-        '<p class="soft">A uniform sample of the pages on a topic, by random walks with weighted steps.</p>',
+        f'<p class="soft">A uniform sample of the pages on a topic, by {how}.</p>',
         html_page.facts(overview),
         *(f"<p><b>!</b> {html_page.text(line[0].upper() + line[1:])}.</p>" for line in notes),
         *_statistics_section(report.summary),
+        *_fits_section(report.summary),
         *_figures_section(report),
         *_breakdown_sections(report.summary),
         *_pages_section(sample),
         *_draws_section(report.summary),
         "<h2>Assumptions and diagnostics</h2>",
-        *(f"<p>{html_page.text(line)}</p>" for line in CAVEATS),
+        f"<p>{html_page.text(sample.reach.text[0].upper() + sample.reach.text[1:])}.</p>",
+        *(f"<p>{html_page.text(line)}</p>" for line in (DRAWN if sample.independent else CAVEATS)),
         *([] if diagnostics is None else [html_page.grid(_diagnostics_table(diagnostics), DIAGNOSTICS)]),
         *_method_section(report, diagnostics),
     ]
@@ -413,6 +489,13 @@ def _statistics_section(summary: SampleSummary) -> list[str]:
         return []
     about = "Estimates with 95 % confidence intervals; the assumptions are listed below."
     return ["<h2>Estimates</h2>", html_page.grid(statistics_table(summary.statistics), about)]
+
+
+def _fits_section(summary: SampleSummary) -> list[str]:
+    if not summary.fits:
+        return []
+    about = "Chi-square, divided by the design effect of dependent steps; a small p-value: the distributions differ."
+    return ["<h2>Goodness of fit</h2>", html_page.grid(fits_table(summary.fits), about)]
 
 
 def _figures_section(report: SampleReport) -> list[str]:

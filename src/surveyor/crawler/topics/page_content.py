@@ -34,6 +34,7 @@ class PageContent:
     language: str = ""
     text: str = ""
     links: tuple[str, ...] = ()
+    is_readable: bool = True  # False if the response is missing, or is no text
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +54,11 @@ class SampledPage:
     def title(self) -> str:
         """The title."""
         return self.content.title
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether its content could be read."""
+        return self.content.is_readable
 
     @property
     def language(self) -> str:

@@ -108,7 +108,14 @@ class CompiledWalks:
             neighbours.starts, neighbours.pages, neighbours.links, kind, no_hosts if hosts is None else hosts
         )
         self._parameters = random_walks.WalkParameters(
-            method.code, plan.rng, reach, int(kind_from_url), plan.window, plan.jump_hosts, plan.search_limit
+            method.code,
+            plan.rng,
+            reach,
+            int(kind_from_url),
+            plan.window,
+            plan.jump_hosts,
+            plan.search_limit,
+            plan.radius,
         )
 
         def each(value: int) -> IntArray:

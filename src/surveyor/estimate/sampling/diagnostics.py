@@ -61,6 +61,7 @@ class Diagnostics:
     mean_degree_of_steps: float  # over steps on topic
     mean_degree_of_pages: float  # over pages of the topic, estimated
     max_host_share: float | None = None  # share of the steps on the most visited host
+    walked: bool = True  # False for independent draws
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -123,6 +124,7 @@ def diagnose(
         mean_degree_of_steps=float(all_rows.degree.mean()),
         mean_degree_of_pages=float(all_rows.degree.size / all_rows.weight.sum()),
         max_host_share=host_share,
+        walked=trace.is_walked,
     )
 
 
@@ -199,12 +201,12 @@ def _warnings(diagnostics: Diagnostics) -> list[str]:
         warnings.append(
             f"{which} of {diagnostics.walks} never moved: no neighbour of the first page is on topic; use other seeds"
         )
-    if diagnostics.steps < MIN_STEPS_PER_WALK * diagnostics.walks:
+    if diagnostics.walked and diagnostics.steps < MIN_STEPS_PER_WALK * diagnostics.walks:
         warnings.append(
             f"walks of {diagnostics.steps / diagnostics.walks:.0f} steps still depend on where they started, which"
             " intervals do not show; walk longer, or use fewer walks"
         )
-    if diagnostics.walks == 1:
+    if diagnostics.walked and diagnostics.walks == 1:
         warnings.append(
             "one walk cannot detect parts of the topic that it missed; use at least four, from different seeds"
         )

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable
 from functools import lru_cache
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 
@@ -70,6 +71,40 @@ def clopper_pearson(share: float, trials: float, level: float) -> tuple[float, f
     low = beta_quantile(tail, successes, trials - successes + 1)
     high = beta_quantile(1 - tail, successes + 1, trials - successes)
     return min(low, share), max(high, share)  # contains a share that equals 1 up to rounding
+
+
+@lru_cache(maxsize=4096)
+def hypergeometric_interval(found: int, draws: int, population: int, level: float) -> tuple[int, int]:
+    """Return how many of a population have a property, if `found` of so many draws without replacement have it.
+
+    Both tails are inverted, as in the Clopper-Pearson interval, which it approaches in a large population.
+
+    >>> hypergeometric_interval(0, 50, 100, 0.95), hypergeometric_interval(3, 10, 10, 0.95)
+    ((0, 5), (3, 3))
+    """
+    log_factorial = _log_factorials(population)
+
+    def choose(total: Any, chosen: Any) -> FloatArray:
+        logarithm: FloatArray = log_factorial[total] - log_factorial[chosen] - log_factorial[total - chosen]
+        return logarithm
+
+    def tail(having: int, first: int, last: int) -> float:
+        """Return the probability of `first` to `last` draws with the property."""
+        counts = np.arange(max(first, draws - (population - having)), min(last, having, draws) + 1)
+        ways = choose(having, counts) + choose(population - having, draws - counts) - choose(population, draws)
+        return float(np.exp(ways).sum())
+
+    def smallest(holds: Callable[[int], bool], low: int, high: int) -> int:
+        """Return the smallest number for which a monotone condition holds; `high` if none below."""
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (low, middle) if holds(middle) else (middle + 1, high)
+        return low
+
+    least, most, side = found, population - (draws - found), (1 - level) / 2
+    low = smallest(lambda having: tail(having, found, draws) > side, least, most)
+    high = smallest(lambda having: tail(having, 0, found) <= side, least, most + 1) - 1
+    return min(low, most), max(high, least)
 
 
 def garwood(count: float, level: float) -> tuple[float, float]:
@@ -137,6 +172,12 @@ def normal_quantiles(probabilities: FloatArray) -> FloatArray:
     far = np.sqrt(-2 * np.log(np.where(in_tail, near, 0.01)))
     tail = np.polyval(_TAIL_NUMERATOR, far) / np.polyval((*_TAIL_DENOMINATOR, 1.0), far)
     return np.where(in_tail, np.where(probabilities < 0.5, tail, -tail), central)
+
+
+@lru_cache(maxsize=2)
+def _log_factorials(largest: int) -> FloatArray:
+    """Return the logarithms of the factorials from 0 on."""
+    return np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, largest + 1)))])
 
 
 _CENTRAL_NUMERATOR = (

@@ -23,7 +23,7 @@ The variance of log N is estimated from pairs of batches of walks: if a pair of 
 (Σ h of the pairs of a batch)² − Σ h², which includes the covariance of any two pairs with a batch in common (Aronow,
 Samii and Assenova 2015). Neighbouring batches are correlated, so the first sum comes from `variance_of_sum`. The
 inverse of the variance is an effective number of independent collisions, with Garwood's interval. Without a collision
-there is only a lower bound.
+the size is at least the number of distinct pages, and no more is known.
 
 The size is that of the part of the topic that the walks explore: walks in disconnected parts never collide.
 """
@@ -471,8 +471,10 @@ def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def topic_size(trace: WalkTrace, *, level: float = LEVEL, burn_in: float = BURN_IN) -> Estimate:
-    """Estimate the number of pages of the topic from collisions of different walks."""
+def topic_size(
+    trace: WalkTrace, *, level: float = LEVEL, burn_in: float = BURN_IN, at_most: float = math.inf
+) -> Estimate:
+    """Estimate the number of pages of the topic from collisions of different walks; `at_most` are known to exist."""
     rows, level = select_rows(trace, np.ones(len(trace), np.bool_), burn_in), check_level(level)
     if rows.walks < 2:
         raise UsageError("the topic size needs at least 2 walks, got 1", hint="use two walks or more, better eight")
@@ -486,8 +488,8 @@ def topic_size(trace: WalkTrace, *, level: float = LEVEL, burn_in: float = BURN_
     both_orders, collisions = float(products.sum()) / 2, float(counts.sum()) / 2
     method = f"{collisions:,.0f} collisions of {rows.walks} walks"
     if collisions == 0:
-        low = max(rows.pages, both_orders / 2 / -math.log(1 - level))
-        return rows.estimate(math.inf, Interval(low, math.inf, level), math.inf, 0.0, method)
+        # Steps of walks that never met may be in parts that do not connect: they are no evidence of a large topic.
+        return rows.estimate(math.inf, Interval(rows.pages, at_most, level), math.inf, 0.0, method)
     value = both_orders / 2 / collisions
     influence = products / both_orders - counts / collisions
     shared, df = variance_of_sum(blocks.walk, influence.sum(axis=1)).scalar()
@@ -496,8 +498,11 @@ def topic_size(trace: WalkTrace, *, level: float = LEVEL, burn_in: float = BURN_
     fewest, most = garwood(effective, level)
     low = max(rows.pages, value * effective / most)
     high = value * effective / fewest if fewest > 0 else math.inf
-    interval = Interval(low, max(high, low), level)
-    return rows.estimate(max(value, rows.pages), interval, value * math.sqrt(variance), 1 / variance, method)
+    low, high = min(low, at_most), min(max(high, low), at_most)
+    interval = Interval(low, high, level)
+    return rows.estimate(
+        min(max(value, rows.pages), at_most), interval, value * math.sqrt(variance), 1 / variance, method
+    )
 
 
 def _collision_counts(blocks: Blocks, rows: WeightedRows) -> FloatArray:

@@ -7,7 +7,7 @@ from the archive once, however often walks visited it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -25,15 +25,6 @@ CATEGORICAL = ("host", "domain", "tld", "language")
 UNBOUNDED = (-math.inf, math.inf)
 BOUNDS = {"degree": (1.0, math.inf), "topic_link_share": (0.0, 1.0)}  # of the true mean
 PropertySpec = str | Callable[[SampledPage], Any] | npt.NDArray[Any] | Sequence[float]
-
-
-def check_available(names: Iterable[str], *, url_only: bool) -> None:
-    """Raise if a property cannot be computed for the pages of a survey or of the live web."""
-    if "topic_link_share" in names and not url_only:
-        raise UsageError(
-            "topic_link_share needs a URL-only topic: most link targets were not fetched",
-            hint="use a URL rule (host:, domain:, tld:, prefix:, url:) as the topic, or sample a graph",
-        )
 
 
 class PageSource(Protocol):
@@ -111,7 +102,8 @@ def resolve_property(spec: PropertySpec, pages: PageSource) -> Property:
         transform: Any = np.log if spec == "log_degree" else np.copy
         return Property(spec, lambda _: None, lambda trace: transform(trace.degree))
     if spec == "topic_link_share":
-        return Property(spec, pages.topic_link_share)
+        rows = getattr(pages, "drawn_link_values", None) if getattr(pages, "needs_draws", False) else None
+        return Property(spec, pages.topic_link_share, rows)
     if spec == "log_out_degree":
         return Property(spec, lambda page: float(np.log1p(pages.page(page).out_degree)))
     if spec == "tld":

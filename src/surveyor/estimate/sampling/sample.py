@@ -19,11 +19,10 @@ from surveyor.crawler.topics.rules import Topic
 from surveyor.errors import UsageError
 from surveyor.estimate.sampling.diagnostics import drop_stuck_walks
 from surveyor.estimate.sampling.in_links import UNKNOWN, InLinkCoverage, correct_weights
-from surveyor.estimate.sampling.properties import check_available
 from surveyor.estimate.sampling.sample_goals import OnProgress, SampleGoal, WalkLimits
 from surveyor.estimate.sampling.sample_result import Sample
 from surveyor.estimate.sampling.sample_survey import SampleOptions, check_options, open_sample_survey
-from surveyor.estimate.sampling.walk_methods import DEFAULT_METHOD, DEFAULT_WALKS, WalkPlan, method_named
+from surveyor.estimate.sampling.walk_methods import DEFAULT_METHOD, DEFAULT_WALKS, UNIFORM, WalkPlan, method_named
 from surveyor.estimate.sampling.walk_scheduler import WalkResult
 from surveyor.estimate.sampling.walks import walk_graph, walk_live, walk_survey
 from surveyor.fetch.http import run_sync
@@ -34,6 +33,7 @@ from surveyor.survey.survey import Survey
 
 Source = Graph | Survey | Path | str | Sequence[str]
 TopicLike = str | Topic | Callable[[SampledPage], Any] | AnyIntArray | BoolArray | Sequence[int]
+WALK_OPTIONS = ("walks", "start", "in_links", "reach", "window", "radius")
 CONNECTION = ("client", "resolver")  # options of a live sample that are not settings
 
 
@@ -45,11 +45,12 @@ def _ignore(*_: object) -> None:
 class WalkOptions:
     """Keyword options of `sample` about the walks."""
 
-    walks: int = DEFAULT_WALKS
+    walks: int | None = None
     start: Any = None
     in_links: Any = None
     reach: int | None = None
     window: int | None = None
+    radius: int | None = None
     progress: OnProgress = _ignore
 
 
@@ -57,7 +58,7 @@ class WalkOptions:
 class _Request:
     """The checked arguments of `sample` that all modes share."""
 
-    method: str
+    method: str | None
     goal: SampleGoal
     tracked: tuple[str, ...]
     rng: int
@@ -66,7 +67,19 @@ class _Request:
 
     @property
     def plan(self) -> WalkPlan:
-        return WalkPlan(self.method, self.walk.walks, self.rng, self.walk.reach, self.walk.window or 0)
+        """The walks over stored pages; without an option about walks, pages are drawn independently."""
+        walk = self.walk
+        given = {name: getattr(walk, name) for name in WALK_OPTIONS if getattr(walk, name) is not None}
+        if self.method == UNIFORM.name and given:
+            raise UsageError(
+                f"{next(iter(given))} is an option of walks, and method uniform does not walk",
+                hint="leave it out, or name a method such as trial",
+            )
+        method = self.method or (DEFAULT_METHOD if given else UNIFORM.name)
+        walks = DEFAULT_WALKS if walk.walks is None else walk.walks
+        return WalkPlan(
+            method, walks, self.rng, walk.reach, walk.window or 0, radius=1 if walk.radius is None else walk.radius
+        )
 
     @property
     def limits(self) -> WalkLimits:
@@ -77,7 +90,7 @@ def sample(
     where: Source,
     topic: TopicLike = "everything",
     *,
-    method: str = DEFAULT_METHOD,
+    method: str | None = None,
     until: str | SampleGoal = "ess=400",
     of: str | Sequence[str] = (),
     rng: int = 7,
@@ -90,8 +103,9 @@ def sample(
     where : a graph or its path; a survey or its folder; or seed URLs of the live web.
     topic : a rule such as "solar power" (words on the page), "host:example.org" or "model:topics/solar.json"; a
         function of a page; for a graph also page ids or a boolean array.
-    method : trial, mixture, hard, nonbacktracking, webwalker; or as published, with known bias: hard-paper,
-        neighbourhood-paper, trial-paper.
+    method : uniform (pages of a graph or survey are drawn independently; the default there, unless an option about
+        walks is given); walks: trial (the default of the live web), mixture, hard, nonbacktracking, webwalker; or as
+        published, with known bias: hard-paper, neighbourhood-paper, trial-paper.
     until : stopping rules such as "ess=400", "width=3%", "fetches=2000" or "steps=100k", separated by commas; the
         first one met ends the sample.
     of : properties that `until` applies to: rules such as "word:buy" (shares of pages), or names such as "out_degree".
@@ -101,6 +115,7 @@ def sample(
     in_links : source of in-links: a graph, a survey, a file of links, or an object with a method
         `in_links(url, limit)`; for a graph, the share of in-links that walks know.
     reach : steps off topic (trial), draws from a page in between (mixture), probes (neighbourhood-paper).
+    radius : links between the topic and the pages that count as near it (neighbourhood-paper; default 1).
     window : number of moves of which one host may have at most half; beyond that the walk jumps to another host, which
         escapes traps but changes the stationary distribution. 0: no limit. Default: 100 for unfocused walks of the
         live web, otherwise 0.
@@ -113,7 +128,6 @@ def sample(
     if isinstance(where, Graph):
         return _sample_graph(where, topic, request)
     rule = Topic.of(topic)
-    check_available(request.tracked, url_only=rule.url_only)
     if isinstance(where, Survey):
         return _sample_survey(where.folder, rule, request)
     if isinstance(where, (str, Path)):
@@ -154,6 +168,11 @@ def _sample_live(seeds: Sequence[str], topic: Topic, request: _Request) -> Sampl
     given = dict.fromkeys([*settings, "rng"], "argument")
     chosen, origins = allow_named_hosts(Settings(**settings, rng=request.rng), given, clean_seeds(list(seeds)))
     walk, goal = request.walk, request.goal
+    if request.method == UNIFORM.name:
+        raise UsageError(
+            "method uniform draws stored pages, and the live web has no list of them",
+            hint="leave the method out, or sample a graph or a survey",
+        )
     options = SampleOptions(
         request.method,
         walk.walks,
@@ -162,6 +181,7 @@ def _sample_live(seeds: Sequence[str], topic: Topic, request: _Request) -> Sampl
         in_links=walk.in_links,
         until=str(goal),
         fetches=goal.fetches,
+        radius=walk.radius,
     )
     out = request.settings.get("out")
     with open_sample_survey(seeds, topic, options, out=out, settings=chosen, origins=origins) as survey:
@@ -179,26 +199,31 @@ def sample_of(result: WalkResult, goal: SampleGoal, tracked: tuple[str, ...] = (
             in_links = InLinkCoverage.estimate(observed, result.in_link_source, result.truncated)
     rows = slice(goal.steps)  # the last round may exceed the limit
     result = replace(result, trace=result.trace.rows(rows))
+    weighted = weighted.rows(rows) if result.weighted is None else result.weighted
+    goal_met = result.ending in ("ess", "width")
     return Sample(
         trace=drop_stuck_walks(result.trace),
-        weighted=drop_stuck_walks(weighted.rows(rows)),
+        weighted=drop_stuck_walks(weighted),
         source=result.pages,
         topic=result.topic,
         method=plan.method,
         walks=plan.walks,
         rng=plan.rng,
         fetches=result.requested.size,
-        ending=result.ending,
+        ending="missed" if goal_met and not result.reach.conclusive else result.ending,
         goal=goal,
         in_links=in_links,
         lost_walks=tuple(result.lost.tolist()),
         tracked=tracked,
-        remarks=(*result.remarks, *in_links.warnings),
+        remarks=(*result.remarks, *result.reach.warnings, *in_links.warnings),
         location=result.source,
+        reach=result.reach,
+        counted=result.size,
+        check=result.check,
     )
 
 
-def _request(method: str, until: object, of: object, rng: int, options: Mapping[str, Any]) -> _Request:
+def _request(method: str | None, until: object, of: object, rng: int, options: Mapping[str, Any]) -> _Request:
     """Check the arguments of `sample`, and separate options of the walks from settings of the crawler."""
     goal, tracked = _goal(until), _tracked(of)
     if goal.width is not None and not tracked:
@@ -209,7 +234,8 @@ def _request(method: str, until: object, of: object, rng: int, options: Mapping[
         raise UsageError(f"sample has no option {unknown}", hint="help(surveyor.sample) lists its options")
     walk = WalkOptions(**{name: value for name, value in options.items() if name in own})
     settings = {name: value for name, value in options.items() if name not in own}
-    check_options({"method": method, "walks": walk.walks, "reach": walk.reach, "window": walk.window, "rng": rng})
+    given = {name: getattr(walk, name) for name in ("walks", "reach", "window", "radius")}
+    check_options({"method": method, "rng": rng, **given})
     return _Request(method, goal, tracked, rng, walk, settings)
 
 

@@ -1,7 +1,7 @@
-"""Stopping rules of a sample: effective sample size, width of an interval, number of fetches or of steps.
+"""Stopping rules of a sample: effective sample size, width of an interval, fetches, steps or minutes.
 
     >>> SampleGoal.parse("ess=400")
-    SampleGoal(ess=400.0, width=None, fetches=None, steps=None)
+    SampleGoal(ess=400.0, width=None, fetches=None, steps=None, minutes=None)
     >>> str(SampleGoal.parse("width=3%, fetches=2k"))
     'width 3 % or 2,000 fetches'
 
@@ -14,6 +14,7 @@ does not end a sample: it may be narrow because few pages with the property were
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -23,6 +24,7 @@ from surveyor.arrays import FloatArray
 from surveyor.errors import UsageError
 from surveyor.estimate.sampling.diagnostics import LOG_DEGREE, MIN_ESS, diagnose, moving_rows
 from surveyor.estimate.sampling.estimates import Estimate, mean, mean_or_share
+from surveyor.estimate.sampling.parts import groups_of_walks
 from surveyor.estimate.sampling.properties import PageSource, Property, resolve_property
 from surveyor.estimate.sampling.walk_methods import UNLIMITED
 from surveyor.estimate.sampling.walk_trace import WalkTrace
@@ -31,7 +33,8 @@ from surveyor.stopping import SAMPLE, parse_limits
 FIRST_CHECK, GROWTH = 32, 8  # rounds before the first check; each later interval is 1/GROWTH of the rounds so far
 CONFIRMATION = 2.0  # the whole goal must be met this many times as many steps after a part of it was met
 MAX_RHAT = 1.05  # walks that disagree more are not done
-MAX_STEPS = 2_000_000  # of all walks, if the goal sets no limit of steps
+MAX_STEPS, STEPS_PER_PAGE = 400_000, 1_000  # of all walks, and per effective page, if the goal sets no limit of steps
+PARTS_STEPS = 50_000  # of all walks; if some never met by then, they are in parts of the topic that do not connect
 OnProgress = Callable[[WalkTrace, int, Mapping[str, Property]], None]  # steps so far, fetches, tracked properties
 Done = Callable[[WalkTrace, PageSource], object]  # truthy ends the walks; a string is recorded as the ending
 
@@ -44,6 +47,7 @@ class SampleGoal:
     width: float | None = None  # half-width of the widest interval of the tracked properties
     fetches: int | None = None
     steps: int | None = None
+    minutes: float | None = None
 
     @classmethod
     def parse(cls, text: str) -> SampleGoal:
@@ -72,7 +76,9 @@ class SampleGoal:
             diagnostics = diagnose(trace, known) if met else None
         except UsageError:  # too few steps on topic
             return ""
-        if diagnostics is None or diagnostics.stuck or any(rhat > MAX_RHAT for rhat in diagnostics.rhat.values()):
+        if diagnostics is None or any(rhat > MAX_RHAT for rhat in diagnostics.rhat.values()):
+            return ""
+        if trace.is_walked and (diagnostics.stuck or groups_of_walks(trace).any()):
             return ""
         return met
 
@@ -83,12 +89,18 @@ class SampleGoal:
         is_narrow = self.width is not None and widest * math.sqrt(part) <= self.width
         return "width" if is_narrow and ess >= part * MIN_ESS else ""
 
+    @property
+    def max_steps(self) -> float:
+        """Steps after which a sample that has not reached its goal ends, with the reason."""
+        return max(MAX_STEPS, STEPS_PER_PAGE * (self.ess or 0.0))
+
     def __str__(self) -> str:
         parts = (
             ("effective sample size {:,.0f}", self.ess),
             ("width {:g} %", None if self.width is None else 100 * self.width),
             ("{:,} fetches", self.fetches),
             ("{:,} steps", self.steps),
+            ("{:g} minutes", self.minutes),
         )
         return " or ".join(text.format(value) for text, value in parts if value is not None)
 
@@ -118,6 +130,8 @@ class WalkLimits:
     fetches: int = UNLIMITED
     steps: int = UNLIMITED
     done: Done = lambda _trace, _pages: False
+    tracked: tuple[str, ...] = ()  # properties that the goal applies to
+    expired: Callable[[], bool] = lambda: False  # whether the time is over
 
     @classmethod
     def of(cls, goal: SampleGoal, tracked: tuple[str, ...], progress: OnProgress) -> WalkLimits:
@@ -129,9 +143,15 @@ class WalkLimits:
             properties.update({name: resolve_property(name, pages) for name in tracked if name not in properties})
             progress(trace, int(trace.fetches[-1]) if len(trace) else 0, properties)
             met = check(trace, {name: one.numbers(trace) for name, one in properties.items()})
-            return met or ("longest" if len(trace) >= MAX_STEPS and goal.steps is None else "")
+            if met or goal.steps is not None:
+                return met
+            if len(trace) >= PARTS_STEPS and groups_of_walks(trace.rows(moving_rows(trace))).any():
+                return "parts"
+            return "longest" if len(trace) >= goal.max_steps else ""
 
-        return cls(min(goal.fetches or UNLIMITED, UNLIMITED), min(goal.steps or UNLIMITED, UNLIMITED), done)
+        fetches, steps = min(goal.fetches or UNLIMITED, UNLIMITED), min(goal.steps or UNLIMITED, UNLIMITED)
+        end = math.inf if goal.minutes is None else time.monotonic() + 60 * goal.minutes
+        return cls(fetches, steps, done, tracked, lambda: time.monotonic() >= end)
 
 
 def check_intervals() -> Iterator[int]:

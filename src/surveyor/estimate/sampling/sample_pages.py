@@ -7,7 +7,7 @@ included, normalised as by the crawler.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from surveyor.arrays import ByteArray, IntArray
+from surveyor.arrays import ByteArray, FloatArray, IntArray
 from surveyor.crawler.topics.page_content import PageContent, SampledPage
 from surveyor.crawler.topics.rules import Topic
 from surveyor.errors import SurveyorError, UsageError
-from surveyor.estimate.sampling.properties import check_available
-from surveyor.estimate.sampling.walk_methods import ON, WalkGraph
+from surveyor.estimate.sampling.walk_methods import DEAD, ON, WalkGraph
+from surveyor.estimate.sampling.walk_trace import WalkTrace
 from surveyor.fetch.encodings import Unreadable, decoder_of
 from surveyor.fetch.responses import joined
 from surveyor.graph.csr import Graph
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from surveyor.outcome import Exchange, Visit
     from surveyor.web.urls import Urls
 
+CLASSIFIED_LINKS = 10  # of a page of a survey, to estimate its topic link share
 MAX_DECODED = 20_000_000  # bytes of a decoded body; the rest is left out
 CHUNK = 1 << 16  # bytes
 
@@ -78,6 +79,7 @@ class SurveyPages:
     graph: WalkGraph
     writable: SurveyFolder | None = field(default=None, repr=False)  # the open survey while the sample runs
     has_content: bool = True  # the archive holds the content of pages
+    classify: Callable[[int], bool | None] | None = None  # kind of any page of a stored survey; None if not fetched
     _readable: SurveyFolder | None = field(default=None, repr=False)
 
     @property
@@ -96,12 +98,48 @@ class SurveyPages:
         return SampledPage(self.urls[page]) if visit is None else archived_page(folder, self.urls[page], visit)
 
     def topic_link_share(self, page: int) -> float:
-        """Return the share of a page's links that lead to pages on topic; NaN if it has none."""
-        links, graph = self.graph.links.get(page, frozenset()), self.graph
-        check_available(("topic_link_share",), url_only=graph.kind_from_url)
-        if not links:
+        """Return the share of a page's links that lead to pages on topic; NaN if it has none.
+
+        If the text of pages decides the topic, it is the share of some links to fetched pages, drawn at random.
+        """
+        links, graph = sorted(self.graph.links.get(page, frozenset())), self.graph
+        if not links or self.needs_draws:
             return float("nan")
-        return sum(graph.kind(link) == ON for link in links) / len(links)
+        if graph.kind_from_url or self.classify is None:
+            return sum(graph.kind(link) == ON for link in links) / len(links)
+        kinds: list[bool] = []
+        for link in np.random.default_rng([page, len(links)]).permutation(links).tolist():
+            if (on_topic := self.classify(link)) is not None:
+                kinds.append(on_topic)
+            if len(kinds) == CLASSIFIED_LINKS:
+                break
+        return sum(kinds) / len(kinds) if kinds else float("nan")
+
+    @property
+    def needs_draws(self) -> bool:
+        """Whether the kinds of link targets are known only where a walk drew them."""
+        return not self.graph.kind_from_url and self.classify is None
+
+    def drawn_links(self, trace: WalkTrace) -> tuple[FloatArray, FloatArray]:
+        """Return, by row, whether the neighbour drawn is on topic, and the number of out-links; NaN if it is no link.
+
+        The first neighbour drawn at a page, if it is an out-link, is any of them with equal probability.
+        """
+        graph = self.graph
+        on_topic, links = np.full(len(trace), np.nan), np.full(len(trace), np.nan)
+        drawn = np.full(len(trace), -1) if trace.drawn is None else trace.drawn
+        for row in np.flatnonzero(trace.on_topic & (drawn >= 0)).tolist():
+            page, other = int(trace.page[row]), int(drawn[row])
+            near = graph.links.get(page, frozenset())
+            links[row] = len(near) or np.nan
+            if other in near and graph.kinds.get(other, DEAD) != DEAD:
+                on_topic[row] = float(graph.kinds[other] == ON)
+        return on_topic, links
+
+    def drawn_link_values(self, trace: WalkTrace) -> FloatArray:
+        """Return row values whose weighted mean is the topic link share, without bias but with a larger variance."""
+        on_topic, links = self.drawn_links(trace)
+        return np.where(np.isnan(links), np.nan, np.nan_to_num(on_topic) * trace.degree / links)
 
     def close(self) -> None:
         """Close the survey; it is reopened when a page is read again."""
@@ -150,7 +188,7 @@ def parse_exchange(exchange: Exchange) -> PageContent:
     body = _decode(exchange.body, headers.get("content-encoding", ""))
     page = guarded(exchange.url, read_page, body, exchange.url, headers=headers, addresses=Addresses(normalise))
     if isinstance(page, Failure):
-        return PageContent()
+        return PageContent(is_readable=False)
     return PageContent(page.title, page.language, page.text, tuple(link.url for link in page.links))
 
 
@@ -158,7 +196,7 @@ def _content(folder: SurveyFolder, visit: Visit) -> PageContent:
     if visit.exchange is not None and not visit.exchange.not_modified:  # fetched in this process
         return parse_exchange(visit.exchange)
     if visit.warc is None:
-        return PageContent(visit.title, visit.language)
+        return PageContent(visit.title, visit.language, is_readable=False)
     return parse_exchange(folder.archive.read(visit.warc))
 
 

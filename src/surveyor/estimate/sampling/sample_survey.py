@@ -43,6 +43,7 @@ RANGES = {
     "walks": (1, 100_000),
     "reach": (1, 10_000),
     "window": (0, 100_000),
+    "radius": (1, 100),
     "hosts": (2, 100_000),
     "limit": (1, 10**9),
     "rng": (0, UNLIMITED - 1),
@@ -63,6 +64,7 @@ class SampleRecord:
     in_links: str  # name of the source of back-links
     limit: int  # in-links requested per page
     until: str  # the stop rule as given; the last one recorded applies
+    radius: int = 1  # links between the topic and pages that count as near it
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,7 @@ class SampleOptions:
     limit: int | None = None  # in-links requested per page
     until: str = ""  # the stop rule, recorded in the journal
     fetches: int | None = None  # limit of fetches, for the manifest
+    radius: int | None = None
 
     def check(self) -> None:
         """Raise an error for a value that is out of range."""
@@ -95,8 +98,9 @@ class SampleSurvey(DerivedSurvey[SampleRecord]):
     def plan(self) -> WalkPlan:
         """The method, number and limits of the walks."""
         record = self.record
+        rng = self.folder.manifest.rng
         return WalkPlan(
-            record.method, record.walks, self.folder.manifest.rng, record.reach, record.window, record.hosts
+            record.method, record.walks, rng, record.reach, record.window, record.hosts, radius=record.radius
         )
 
 
@@ -116,7 +120,9 @@ def open_sample_survey(
     options = options or SampleOptions()
     options.check()
     source = in_link_source(options.in_links)
-    given = {name: getattr(options, name) for name in ("method", "walks", "reach", "window", "hosts", "limit")}
+    given = {
+        name: getattr(options, name) for name in ("method", "walks", "reach", "window", "hosts", "limit", "radius")
+    }
     given |= {
         "topic": topic.text,
         "digest": topic.digest,
@@ -183,6 +189,7 @@ def _create(
         "hosts": DEFAULT_JUMP_HOSTS,
         "limit": DEFAULT_LIMIT,
         "until": "",
+        "radius": 1,
     }
     record = SampleRecord(
         **{**dict.fromkeys(given), **defaults, **{name: value for name, value in given.items() if value is not None}}
@@ -209,7 +216,7 @@ def _resume(
 def _options(
     seeds: Sequence[str], given: Mapping[str, Any], record: SampleRecord, manifest: Manifest
 ) -> list[tuple[str, Any, Any]]:
-    names = ("method", "walks", "reach", "window", "hosts", "in_links", "limit")
+    names = ("method", "walks", "reach", "window", "hosts", "in_links", "limit", "radius")
     return [
         ("seeds", ", ".join(seeds) or None, ", ".join(manifest.seeds)),
         ("--topic", given["topic"], record.topic),

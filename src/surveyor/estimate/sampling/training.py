@@ -48,8 +48,13 @@ INVERSE_REGULARISATION = 10.0  # C of the logistic regression
 PRUNING = 0.005  # minimum entropy, in bits, that a split must save
 
 HTML_SUFFIXES, TEXT_SUFFIXES = (".html", ".htm", ".xhtml"), (".txt", ".text", ".md")
+SUFFIXES = ", ".join(HTML_SUFFIXES + TEXT_SUFFIXES)
+SNIFFED = 4096  # bytes that show whether a file is text
 YES, NO = ("1", "yes", "y", "on", "true", "positive"), ("0", "no", "n", "off", "false", "negative")
 FETCH_HINT = "fetch it first: surveyor crawl --seeds LIST --depth 0 --out examples.survey, and give that survey"
+_HTML = re.compile(
+    rb"(?s)\s*(?:\xef\xbb\xbf)?\s*(?:<!--.*?-->\s*)*<(?:!doctype|html|head|body|title|meta|p|h[1-6]|div)\b", re.I
+)
 _URL = re.compile(r"https?://\S+", re.IGNORECASE)
 LabelledPage = tuple[SampledPage, bool | None]
 
@@ -63,6 +68,7 @@ class TrainingSet:
     def __init__(self, rng: int = 7, max_pages: int = MAX_PAGES) -> None:
         self.distinct = {True: 0, False: 0}  # pages with distinct texts
         self.duplicates = self.empty = 0
+        self.unreadable: list[str] = []  # pages that are not archived, and files that are no text
         self._random, self._max_pages = np.random.default_rng(rng), max_pages
         self._term_ids: dict[str, int] = {}
         self._pages: dict[bool, list[tuple[IdArray, IdArray]]] = {True: [], False: []}
@@ -70,6 +76,9 @@ class TrainingSet:
 
     def add(self, page: SampledPage, *, label: bool) -> None:
         """Add a page, unless it is empty or a duplicate; beyond the maximum, it may replace a random page."""
+        if not page.is_readable:
+            self.unreadable.append(page.url)
+            return
         counts = count_terms(page)
         key = label, hash(frozenset(counts.items()))
         if not counts or key in self._hashes:
@@ -290,9 +299,17 @@ def labelled_pages(
 
 
 def _load_file(path: Path) -> PageContent:
-    content_type = "text/html" if path.suffix.lower() in HTML_SUFFIXES else "text/plain"
-    page = read_page(_read_bytes(path), "", content_type=content_type)
+    body = _read_bytes(path)
+    if not is_text(body):
+        return PageContent(is_readable=False)
+    is_html = path.suffix.lower() in HTML_SUFFIXES or (not path.suffix and _HTML.match(body) is not None)
+    page = read_page(body, "", content_type="text/html" if is_html else "text/plain")
     return PageContent(page.title, page.language, page.text[:MOST_TEXT])
+
+
+def is_text(body: bytes) -> bool:
+    """Return whether bytes may be text: binary files have zero bytes, UTF-16 has them after a byte order mark."""
+    return b"\0" not in body[:SNIFFED] or body.startswith((b"\xff\xfe", b"\xfe\xff"))
 
 
 def _files(locations: Sequence[str]) -> Iterator[Path]:
@@ -313,10 +330,9 @@ def expand_location(location: str, base: Path | None = None) -> Iterator[str | P
         return
     path = Path(location) if base is None else base / location
     if path.is_dir():
-        suffixes = HTML_SUFFIXES + TEXT_SUFFIXES
-        files = sorted(file for file in path.rglob("*") if file.suffix.lower() in suffixes and file.is_file())
+        files = sorted(file for file in path.rglob("*") if _may_be_page(file) and file.is_file())
         if not files:
-            raise InputError(f"the folder {path} contains no pages", hint=f"pages end in {', '.join(suffixes)}")
+            raise InputError(f"the folder {path} contains no pages", hint=f"pages end in {SUFFIXES}, or have no suffix")
         yield from files
     elif not path.is_file():
         raise InputError(f"{path} is neither a file nor a folder", hint="give files, folders, lists or URLs of pages")
@@ -325,6 +341,12 @@ def expand_location(location: str, base: Path | None = None) -> Iterator[str | P
     else:
         for line in lines:
             yield from expand_location(line, path.parent)
+
+
+def _may_be_page(path: Path) -> bool:
+    """Return whether the name of a file in a folder is that of a page; without a suffix, its content decides."""
+    suffix = path.suffix.lower()
+    return suffix in HTML_SUFFIXES + TEXT_SUFFIXES or (not suffix and not path.name.startswith("."))
 
 
 def _read_list(path: Path) -> list[str]:

@@ -74,6 +74,9 @@ METHODS = {
     )
 }
 
+#: Not a walk: pages of a graph or survey are drawn independently (`independent_draws`).
+UNIFORM = Method("uniform", -1, "independent uniform draws of stored pages on topic")
+
 
 @dataclass(frozen=True, slots=True)
 class WalkPlan:
@@ -86,6 +89,7 @@ class WalkPlan:
     window: int = 0  # moves of which one host may have at most half; 0: no limit
     jump_hosts: int = DEFAULT_JUMP_HOSTS  # recent hosts that a walk over that limit may jump to
     search_limit: int = 1000  # steps that a walk may take to find the topic
+    radius: int = 1  # links between the topic and the pages that count as near it (neighbourhood-paper)
 
 
 def method_named(name: str) -> Method:
@@ -94,8 +98,11 @@ def method_named(name: str) -> Method:
     >>> method_named("hard").exact, method_named("trial-paper").exact
     (True, False)
     """
+    if name == UNIFORM.name:
+        return UNIFORM
     if name not in METHODS:
-        raise UsageError(f"method must be one of {', '.join(METHODS)}, got {name!r}", hint="the default is trial")
+        names = ", ".join((UNIFORM.name, *METHODS))
+        raise UsageError(f"method must be one of {names}, got {name!r}", hint="leave it out for the default")
     return METHODS[name]
 
 
@@ -179,13 +186,16 @@ class Walk:
     start: int
     graph: WalkGraph
     plan: WalkPlan
-    record: Callable[[Row], None]
+    record: Callable[[Row], int]  # returns the number of the row
+    note: Callable[[int, int], None]  # receives that number and the first neighbour drawn after the step
     current: int = -1  # page
     segment: int = 0
     lost: bool = False
     method: Method = field(init=False)
     reach: int = field(init=False)
     recent_hosts: deque[int | str] = field(init=False)
+    has_stepped: bool = False  # since it last drew from its page
+    row: int = -1  # of the last step
     last_pages: dict[int | str, int] = field(default_factory=dict)  # by host, most recent host last
 
     def __post_init__(self) -> None:
@@ -292,7 +302,15 @@ class Walk:
             if at not in hits and graph.kind(at) != DEAD:
                 graph.freeze(at)
                 probes = [self._draw(at, index) for index in range(self.reach)]
-                yield [] if graph.kind_from_url else probes
+                yield [] if graph.kind_from_url and self.plan.radius == 1 else probes
+                for link in range(2, self.plan.radius + 1):
+                    if at in hits:  # another walk has probed the page in the meantime
+                        break
+                    for index, probe in enumerate(probes):
+                        if graph.kind(probe) == OFF:
+                            graph.freeze(probe)
+                            probes[index] = self._draw(probe, index)
+                    yield [] if graph.kind_from_url and link == self.plan.radius else probes
                 hits.setdefault(at, sum(graph.kind(probe) == ON for probe in probes))
             if hits.get(at, 0) or graph.kind(at) == ON:
                 self._move(at)
@@ -306,6 +324,14 @@ class Walk:
 
     def _draw(self, page: int, index: int = 0, exclude: int = -1) -> int:
         """Draw a neighbour of a frozen page, not `exclude` if there are others; a page without any is returned."""
+        drawn = self._draw_any(page, index, exclude)
+        if self.has_stepped and page == self.current:
+            self.has_stepped = False
+            if exclude < 0 and index == 0:  # uniform among the neighbours
+                self.note(self.row, drawn)
+        return drawn
+
+    def _draw_any(self, page: int, index: int, exclude: int) -> int:
         near = self.graph.lists[page]
         if exclude in near and len(near) > 1:
             place = self._random_below(len(near) - 1, index)
@@ -320,7 +346,8 @@ class Walk:
         """Record a step at the current page."""
         near = self.graph.freeze(self.current)
         on_topic = self.graph.kind(self.current) == ON
-        self.record((self.number, self.segment, self.current, on_topic, degree or max(len(near), 1)))
+        self.has_stepped = True
+        self.row = self.record((self.number, self.segment, self.current, on_topic, degree or max(len(near), 1)))
 
     def _move(self, page: int) -> bool:
         """Move to a page; if its host had half of the last moves, jump to another host and return True."""
@@ -350,7 +377,10 @@ class PythonWalks:
         self._rows: list[Row] = []
         self._fetches: list[int] = []
         self.requested: dict[int, None] = {}  # pages that were needed, in order
-        self.walks = [Walk(number, start, graph, plan, self._rows.append) for number, start in enumerate(starts)]
+        self._drawn: list[int] = []  # of each row: the neighbour that was drawn first
+        self.walks = [
+            Walk(number, start, graph, plan, self._add, self._drawn.__setitem__) for number, start in enumerate(starts)
+        ]
         self._running = [walk.run() for walk in self.walks]
         self._needs = [next(walk) for walk in self._running]
 
@@ -388,4 +418,10 @@ class PythonWalks:
         table = np.array(self._rows, np.int64).reshape(-1, 5).T
         walk, segment, page = table[:3].astype(np.int32)
         on_topic, degree = table[3].astype(np.bool_), table[4].astype(np.float64)
-        return WalkTrace(walk, segment, page, on_topic, degree, np.array(self._fetches, np.int64))
+        fetches, drawn = np.array(self._fetches, np.int64), np.array(self._drawn, np.int32)
+        return WalkTrace(walk, segment, page, on_topic, degree, fetches, drawn)
+
+    def _add(self, row: Row) -> int:
+        self._rows.append(row)
+        self._drawn.append(-1)
+        return len(self._rows) - 1

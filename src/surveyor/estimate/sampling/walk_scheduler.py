@@ -15,7 +15,7 @@ ends where an uninterrupted one would.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,13 +26,15 @@ from surveyor.crawler.topics.rules import Topic
 from surveyor.errors import NothingFetched
 from surveyor.estimate.sampling.diagnostics import count_jumps, stuck_walks
 from surveyor.estimate.sampling.properties import PageSource
+from surveyor.estimate.sampling.reach import Reach
 from surveyor.estimate.sampling.sample_goals import WalkLimits, check_intervals
 from surveyor.estimate.sampling.sample_pages import SurveyPages, is_on_topic
-from surveyor.estimate.sampling.walk_methods import DEAD, OFF, ON, PythonWalks, WalkGraph, WalkPlan
+from surveyor.estimate.sampling.walk_methods import DEAD, OFF, ON, UNIFORM, PythonWalks, WalkGraph, WalkPlan
 from surveyor.estimate.sampling.walk_trace import WalkTrace
 from surveyor.web.urls import host
 
 if TYPE_CHECKING:
+    from surveyor.estimate.sampling.estimates import Estimate
     from surveyor.estimate.sampling.in_links import LinkObservations
     from surveyor.web.urls import Urls
 
@@ -166,6 +168,8 @@ class WalkScheduler:
             return "fetches"
         if walks.steps >= self.limits.steps:
             return "steps"
+        if self.limits.expired():
+            return "minutes"
         if all(walk.lost for walk in walks.walks):
             return "lost"
         requested = len(walks.requested)
@@ -190,6 +194,11 @@ class WalkResult:
     unreadable_seeds: tuple[str, ...] = ()
     observations: Callable[[], LinkObservations] | None = None  # of in-links; None if all are known
     truncated: int = 0  # pages for which the in-link source returned as many in-links as requested
+    reach: Reach = field(default_factory=Reach)  # what the walks could not reach, as far as it is known
+    weighted: WalkTrace | None = None  # of independent draws: the trace with equal weights
+    size: Estimate | None = None  # number of pages on topic, if it is not estimated from collisions
+    check: WalkTrace | None = None  # independent draws that estimates of walks are compared with
+    unreadable: int = 0  # pages examined whose content could not be read
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -212,9 +221,17 @@ class WalkResult:
                 f"{who} left out that never moved ({steps:,} steps): no neighbour of the start page is on topic; use"
                 " other seeds"
             )
+        if self.plan.method == UNIFORM.name and not len(trace):
+            return (f"none of the {self.requested.size:,} pages examined is on topic ({self.topic}): use a wider rule",)
+        if self.unreadable:
+            remarks.append(
+                f"{self.unreadable:,} pages have no content that could be read, and were taken as off topic: they were"
+                " not archived, or are no text"
+            )
         if self.ending == "longest":
             remarks.append(
-                f"the goal was not reached in {len(trace):,} steps: the topic may be too small or disconnected"
+                f"the goal was not reached in {len(trace):,} steps: the walks still disagree, or hardly move; use more"
+                " starts, a larger reach, or a lower goal"
             )
         if self.ending == "exhausted":
             remarks.append("walks found no new page for a long time: the reachable part is too small for the goal")

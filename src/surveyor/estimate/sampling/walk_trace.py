@@ -27,20 +27,30 @@ class WalkTrace:
     on_topic: BoolArray
     degree: FloatArray
     fetches: IntArray
+    drawn: IdArray | None = None  # the neighbour drawn first at the step, -1 if none; None if not recorded
 
     @property
     def weight(self) -> FloatArray:
         """Weight of each row: 1/degree on topic, 0 off topic."""
         return np.where(self.on_topic, 1 / self.degree, 0.0)
 
+    @property
+    def is_walked(self) -> bool:
+        """Whether any walk has two steps; independent draws have one each."""
+        return bool((np.bincount(self.walk) > 1).any()) if self.walk.size else False
+
     def __len__(self) -> int:
         return int(self.page.size)
 
     def rows(self, chosen: IntArray | BoolArray | slice) -> WalkTrace:
         """Return the chosen rows, in order."""
-        return WalkTrace(*(getattr(self, column.name)[chosen] for column in fields(self)))
+        return WalkTrace(**{name: getattr(self, name)[chosen] for name in self._recorded})
+
+    @property
+    def _recorded(self) -> list[str]:
+        return [column.name for column in fields(self) if getattr(self, column.name) is not None]
 
     @classmethod
     def concatenate(cls, parts: list[WalkTrace]) -> WalkTrace:
         """Join traces end to end."""
-        return cls(*(np.concatenate([getattr(part, column.name) for part in parts]) for column in fields(cls)))
+        return cls(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in parts[0]._recorded})

@@ -33,11 +33,16 @@ from surveyor.crawler.topics.page_content import SampledPage
 from surveyor.crawler.topics.rules import Topic
 from surveyor.errors import NothingFetched, UsageError
 from surveyor.estimate.sampling.compiled_walks import CompiledWalks, NeighbourLists
+from surveyor.estimate.sampling.diagnostics import drop_stuck_walks
 from surveyor.estimate.sampling.in_links import LinkObservations, NoInLinks, query, source_name
+from surveyor.estimate.sampling.independent_draws import CHECK_DRAWS, CHECK_READS, Draws, contradictions, counted
+from surveyor.estimate.sampling.parts import Parts, pages_off_topic
+from surveyor.estimate.sampling.properties import PageSource
+from surveyor.estimate.sampling.reach import Reach
 from surveyor.estimate.sampling.sample_goals import WalkLimits, check_intervals
 from surveyor.estimate.sampling.sample_pages import GraphPages, SurveyPages, archived_page, is_on_topic
 from surveyor.estimate.sampling.sample_survey import SampleSurvey
-from surveyor.estimate.sampling.walk_methods import ON, WalkPlan
+from surveyor.estimate.sampling.walk_methods import ON, UNIFORM, WalkPlan, method_named
 from surveyor.estimate.sampling.walk_scheduler import (
     UNREADABLE,
     PageRecord,
@@ -46,6 +51,7 @@ from surveyor.estimate.sampling.walk_scheduler import (
     walk_graph_of,
     walk_result,
 )
+from surveyor.estimate.sampling.walk_trace import WalkTrace
 from surveyor.graph.csr import Graph
 from surveyor.kernels.mass import FETCHED, STATUS
 from surveyor.outcome import Event, Outcome, Visit
@@ -56,11 +62,15 @@ from surveyor.web.urls import normalise
 
 if TYPE_CHECKING:
     from surveyor.crawler.ledger import Ledger
+    from surveyor.estimate.sampling.estimates import Estimate
     from surveyor.graph.growing import GrowingGraph
     from surveyor.web.urls import Urls
 
 TRIES_PER_WALK = 100  # pages classified per walk, at most, to find a start page on topic
 SURVEY_IN_LINKS = "the survey: all links of the fetched pages"
+MIN_PART = 0.5  # share of the topic that the largest part must hold for walks
+PROBES, PROBE_ROUNDS = 1_000, 2_048  # walks from uniform starts on a graph, and their length at most
+MIN_CHECK = 30  # pages that walks over a survey are compared with
 EVENT = "in_links"
 ENDLESS = Pages(10**12)  # the walks end the crawl
 Watch = Callable[[WalkScheduler, session.Run, Outcome | None], None]
@@ -86,19 +96,40 @@ def walk_graph(
     text = topic.text if isinstance(topic, Topic) else f"{int(kind.sum()):,} pages"
     if not kind.any():
         raise UsageError(f"no page of the graph is on topic: {text}", hint="use a wider rule, or check the page names")
+    limits = limits or WalkLimits()
+    if plan.method == UNIFORM.name:
+        return _draw_graph(graph, kind, plan, text, limits)
     neighbours = NeighbourLists.of(graph, in_links, rng=plan.rng)
+    parts = Parts.of(neighbours, kind == ON, pages_off_topic(plan)) if neighbours.complete else None
+    if parts is not None and starts is None:
+        _check_parts(parts, plan, text)
+    first = start_pages(graph, kind, plan, starts, parts)
     walks = CompiledWalks(
         neighbours,
         kind,
-        start_pages(graph, kind, plan, starts),
+        first,
         plan,
         kind_from_url=isinstance(topic, Topic) and topic.url_only,
         hosts=_hosts(graph, plan.window) if plan.window else None,
     )
     pages = GraphPages(graph, kind)
-    ending = _walk(walks, pages, limits or WalkLimits())
+    ending = _walk(walks, pages, limits)
+    trace = walks.trace()
+    reach, check = Reach.of_walks(trace, drawn=starts is None), None
+    if parts is not None and (kind[first] == ON).all() and len(trace):
+        used = drop_stuck_walks(trace.rows(slice(limits.steps)))
+        reached = first[np.unique(used.walk)]
+        among = np.flatnonzero(np.isin(parts.of_page, parts.of_page[reached])).astype(np.int32)
+        draws = Draws.of(among, plan.rng)
+        draws.extend(CHECK_DRAWS, CHECK_DRAWS)
+        unmet = _unmet_probes(neighbours, kind, draws.drawn[:PROBES], plan, used)
+        reach = reach.on_graph(parts, reached, len(draws.drawn[:PROBES]), unmet)
+        if method_named(plan.method).exact:
+            degrees = np.diff(neighbours.starts)
+            check = draws.checks(lambda page: int(degrees[page]))
+            reach = replace(reach, contradictions=tuple(contradictions(used, check, pages, limits.tracked)))
     return WalkResult(
-        walks.trace(),
+        trace,
         ending,
         np.flatnonzero(walks.fetched).astype(np.int32),
         walks.lost,
@@ -108,7 +139,65 @@ def walk_graph(
         repr(graph),
         "the graph" if neighbours.complete else "a part of the graph",
         observations=None if neighbours.complete else lambda: LinkObservations.from_compiled(neighbours, walks),
+        reach=reach,
+        size=counted(int((kind == ON).sum())) if starts is None and neighbours.complete else None,
+        check=check,
     )
+
+
+def _check_parts(parts: Parts, plan: WalkPlan, text: str) -> None:
+    """Reject a topic of which walks could explore less than half."""
+    if parts.share(np.arange(1)) < MIN_PART:
+        share = 100 * parts.share(np.arange(1))
+        raise UsageError(
+            f"walks of method {plan.method} cannot sample {text}: it has {parts.sizes.size:,} parts that they cannot"
+            f" cross between, and the largest holds {share:.2g} % of its pages",
+            hint="use method uniform, or trial with a larger reach",
+        )
+
+
+def _unmet_probes(
+    neighbours: NeighbourLists, kind: ByteArray, starts: Sequence[int], plan: WalkPlan, used: WalkTrace
+) -> int:
+    """Return how many walks from uniform starts, as long as those of the sample, visit none of its pages."""
+    probes = CompiledWalks(neighbours, kind, starts, replace(plan, rng=plan.rng + 1, window=0))
+    probes.advance(min(-(-len(used) // np.unique(used.walk).size), PROBE_ROUNDS))
+    visited, trace = np.zeros(kind.size, np.bool_), probes.trace()
+    visited[used.page] = True
+    met = np.unique(trace.walk[visited[trace.page]])
+    return len(starts) - int(met.size)
+
+
+def _draw_graph(graph: Graph, kind: ByteArray, plan: WalkPlan, text: str, limits: WalkLimits) -> WalkResult:
+    """Draw pages on topic independently."""
+    on_topic = np.flatnonzero(kind == ON).astype(np.int32)
+    draws, pages = Draws.of(on_topic, plan.rng), GraphPages(graph, kind)
+    ending = draws.run(limits, pages)
+
+    def degree(page: int) -> int:
+        back = graph.in_links
+        near = np.union1d(graph.links_of(page), back.indices[back.indptr[page] : back.indptr[page + 1]])
+        return int((near != page).sum())
+
+    return _drawn(draws, ending, pages, plan, degree, (text, repr(graph), "the graph"), counted(on_topic.size))
+
+
+def _drawn(
+    draws: Draws,
+    ending: str,
+    pages: PageSource,
+    plan: WalkPlan,
+    degree: Callable[[int], int],
+    names: tuple[str, str, str],
+    size: Estimate,
+) -> WalkResult:
+    """Return the result of independent draws; the steps have the degrees of their pages, and equal weights."""
+    weighted = draws.trace()
+    degrees = np.array([max(degree(page), 1) for page in draws.drawn], np.float64)
+    examined: IdArray = draws.candidates[: draws.examined]
+    nothing, reach = np.empty(0, np.int64), Reach.uniform(len(draws.drawn), complete=draws.is_complete)
+    trace, plan = replace(weighted, degree=degrees), replace(plan, walks=len(draws.drawn))
+    return WalkResult(trace, ending, examined, nothing, pages, plan, *names, reach=reach, weighted=weighted, size=size)
 
 
 def _walk(walks: CompiledWalks, pages: GraphPages, limits: WalkLimits) -> str:
@@ -120,6 +209,8 @@ def _walk(walks: CompiledWalks, pages: GraphPages, limits: WalkLimits) -> str:
             return str(met)
         if full:
             return "fetches"
+        if limits.expired():
+            return "minutes"
         if walks.lost.size == walks.count:
             return "lost"
         if len(walks.trace()) >= limits.steps:
@@ -146,8 +237,14 @@ def topic_kinds(graph: Graph, topic: Topic | AnyIntArray | BoolArray) -> ByteArr
     return np.array([is_on_topic(topic, pages.page(page)) for page in range(graph.pages)], np.uint8)
 
 
-def start_pages(graph: Graph, kind: ByteArray, plan: WalkPlan, starts: Sequence[str | int] | None) -> IdArray:
-    """Return the start page of each walk: the given pages in turn, or pages on topic drawn at random."""
+def start_pages(
+    graph: Graph, kind: ByteArray, plan: WalkPlan, starts: Sequence[str | int] | None, parts: Parts | None = None
+) -> IdArray:
+    """Return the start page of each walk: the given pages in turn, or pages of the largest part drawn at random."""
+    if starts is None and parts is not None:
+        largest = np.flatnonzero(parts.of_page == 0)
+        chosen = np.random.default_rng(plan.rng).choice(largest, plan.walks, replace=largest.size < plan.walks)
+        return chosen.astype(np.int32)
     if starts is None:
         linked = np.zeros(graph.pages, np.bool_)
         linked[graph.indices] = True
@@ -194,8 +291,11 @@ class StoredPages:
         self._topic, self._graph = topic, self.state.crawl.graph
         self._transposed = self._links().in_links
         self._classified: dict[int, bool] = {}
+        self.unreadable: list[int] = []  # pages without content that could be read
         self.walk_graph = walk_graph_of(self.state.urls, topic, self.in_links)
-        self.pages = SurveyPages(folder, self.state.urls, self.walk_graph, has_content=archived)
+        self.pages = SurveyPages(
+            folder, self.state.urls, self.walk_graph, has_content=archived, classify=self._classify_fetched
+        )
         if not archived and topic.needs_content:
             raise UsageError(
                 f"the topic {topic.text} depends on the text of pages, and {folder} has no archive",
@@ -221,9 +321,29 @@ class StoredPages:
             return PageRecord.redirected(self._redirects[page])
         if page >= self._is_fetched.size or not self._is_fetched[page]:
             return UNREADABLE
+        return PageRecord.fetched(self._graph.links_of(page).tolist(), on_topic=self._classify(page))
+
+    def is_on_topic(self, page: int) -> bool:
+        """Return whether a fetched page is on topic; its links become known."""
+        if not self.walk_graph.has(page):
+            record = self.record(page)
+            self.walk_graph.learn(page, record.kind, record.links)
+        return self._classify(page)
+
+    def _classify_fetched(self, page: int) -> bool | None:
+        return self._classify(page) if page < self._is_fetched.size and self._is_fetched[page] else None
+
+    def degree(self, page: int) -> int:
+        """Return the number of neighbours of a fetched page."""
+        return len({*self._graph.links_of(page).tolist(), *self.in_links(page)} - {page})
+
+    def _classify(self, page: int) -> bool:
         if page not in self._classified:
-            self._classified[page] = is_on_topic(self._topic, self.pages.page(page))
-        return PageRecord.fetched(self._graph.links_of(page).tolist(), on_topic=self._classified[page])
+            sampled = self.pages.page(page)
+            self._classified[page] = is_on_topic(self._topic, sampled)
+            if not self._topic.url_only and not sampled.is_readable:
+                self.unreadable.append(page)
+        return self._classified[page]
 
 
 def walk_survey(
@@ -238,20 +358,48 @@ def walk_survey(
 
     Start pages are drawn at random from the pages on topic unless `starts` names them; if none is found, the seeds.
     """
-    path, plan = Path(folder), plan or WalkPlan()
+    path, plan, limits = Path(folder), plan or WalkPlan(), limits or WalkLimits()
     stored = StoredPages(path, topic)
     if not stored.fetched.size:
         raise NothingFetched(f"{path} has no fetched page", hint=f"resume the crawl first: surveyor {path}")
     try:
+        if plan.method == UNIFORM.name:
+            return _draw_survey(stored, topic, plan, limits, f"survey {path.name}")
         drawn = _draw_starts(stored, plan) if starts is None else []
         first = drawn or [_find(stored, url) for url in starts or stored.seeds]
-        scheduler = WalkScheduler(stored.walk_graph, first, plan, limits or WalkLimits(), stored.pages)
+        scheduler = WalkScheduler(stored.walk_graph, first, plan, limits, stored.pages)
         needed = scheduler.start()
         while needed:
             needed = [more for page in needed for more in scheduler.learn(page, stored.record(page))]
-        return walk_result(scheduler, topic, f"survey {path.name}", SURVEY_IN_LINKS)
+        result = walk_result(scheduler, topic, f"survey {path.name}", SURVEY_IN_LINKS)
+        return _checked(result, stored, limits, drawn=bool(drawn))
     finally:
         stored.pages.close()
+
+
+def _draw_survey(stored: StoredPages, topic: Topic, plan: WalkPlan, limits: WalkLimits, name: str) -> WalkResult:
+    """Draw fetched pages independently, and keep those on topic."""
+    draws = Draws.of(stored.fetched, plan.rng, stored.is_on_topic)
+    ending = draws.run(limits, stored.pages)
+    names = topic.text, name, SURVEY_IN_LINKS
+    result = _drawn(draws, ending, stored.pages, plan, stored.degree, names, draws.size())
+    return replace(result, unreadable=len(stored.unreadable))
+
+
+def _checked(result: WalkResult, stored: StoredPages, limits: WalkLimits, *, drawn: bool) -> WalkResult:
+    """Compare walks with independent draws of the pages of the survey."""
+    reach = Reach.of_walks(result.trace, drawn=drawn)
+    if method_named(result.plan.method).exact and result.trace.on_topic.any():
+        draws = Draws.of(stored.fetched, result.plan.rng, stored.is_on_topic)
+        draws.extend(CHECK_DRAWS, min(CHECK_READS, result.requested.size))
+        used = drop_stuck_walks(result.trace.rows(slice(limits.steps)))
+        if drawn:
+            result = replace(result, size=draws.size())
+        if len(draws.drawn) >= MIN_CHECK:
+            check = draws.checks(stored.degree)
+            reach = replace(reach, contradictions=tuple(contradictions(used, check, stored.pages, limits.tracked)))
+            result = replace(result, check=check)
+    return replace(result, reach=reach, unreadable=len(stored.unreadable))
 
 
 def _draw_starts(stored: StoredPages, plan: WalkPlan) -> list[int]:
@@ -280,6 +428,7 @@ class WalkStrategy:
         self.pages = SurveyPages(sample.folder.folder, urls, graph, sample.folder, sample.settings.archive)
         self.scheduler = WalkScheduler(graph, seeds, sample.plan, limits, self.pages)
         self._unrequested: dict[int, Outcome] = {}  # pages fetched for another reason
+        self.unreadable: set[int] = set()  # fetched pages without content that could be read
 
     def begin(self, ledger: Ledger, graph: GrowingGraph, rng: np.random.Generator) -> Reorder:  # noqa: ARG002
         """Request the start pages."""
@@ -320,9 +469,12 @@ class WalkStrategy:
         folder, topic = self._sample.folder, self._sample.topic
         fetched_now = isinstance(outcome, Visit)  # otherwise it is replayed from the journal
         visit = outcome if fetched_now else folder.journal.last_visit(outcome.page, "fetched")
-        on_topic = isinstance(visit, Visit) and is_on_topic(
-            topic, archived_page(folder, self._urls[outcome.page], visit)
-        )
+        on_topic = False
+        if isinstance(visit, Visit):
+            page = archived_page(folder, self._urls[outcome.page], visit)
+            on_topic = is_on_topic(topic, page)
+            if not topic.url_only and not page.is_readable:
+                self.unreadable.add(outcome.page)
         return PageRecord.fetched(outcome.links.tolist(), on_topic=on_topic)
 
 
@@ -389,6 +541,7 @@ async def walk_live(
     pages.close()
     in_links = source_name(sample.in_links) or "the walks themselves"
     result = walk_result(scheduler, sample.topic, str(sample.folder.folder), in_links)
+    result = replace(result, reach=Reach.of_walks(result.trace, drawn=False), unreadable=len(latest[0].unreadable))
     trace, graph = result.trace, pages.graph
     truncated = sum(len(graph.in_links_of(page)) >= sample.record.limit for page in np.unique(trace.page).tolist())
     observations = partial(LinkObservations.from_walk_graph, graph, trace)
