@@ -6,7 +6,7 @@ A domain has 100 to 1,500 pages: sites and folders of documentation (`debian-doc
 pages has nothing to follow and is left out.
 
 The part of a domain follows from the hash of its name (`local_domains.Domain.part`). A folder belongs to the part of
-its site; an id range that overlaps a range on which an estimator was tuned before is a tuning domain, whatever its name.
+its site; an id range that overlaps one on which an estimator was tuned before is a tuning domain, whatever its name.
 """
 
 from __future__ import annotations

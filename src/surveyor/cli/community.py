@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from surveyor.survey.survey import Survey
 
 #: Copied from the library so that `--help` imports nothing; a test compares them.
-SELECTORS = ("complement", "flow", "cho", "outlinks", "random")
+SELECTORS = ("explore", "complement", "flow", "cho", "outlinks", "random")
 ESTIMATORS = ("auto", "crawled", "frontier")
 MOVERS = 10  # outside pages listed
 NOTHING_FETCHED = 3  # exit code if no page outside was fetched and none was known before
