@@ -6,8 +6,8 @@ The domains are those of `small_domains`. Each is expanded by 2n pages with ever
 the L1 distance and Kendall's tau-a from the true ranks are measured for each estimator, and for the local ranking. All
 figures are means over the random seeds, then over the domains. `worse` counts domains on which tau is lower, by more
 than .01, than that of both the local ranking and the paper's (stochastic complementation, crawled). `inflow` is the
-share of the rank flowing into the domain that comes from fetched pages (`experiments/impact.py`). Ratios of means have
-bootstrap 95 % intervals over domains. A domain whose true ranks are all equal has no order and counts for L1 only.
+share of the rank flowing into the domain at +n that comes from fetched pages. Ratios of means have bootstrap 95 %
+intervals over domains. A domain whose true ranks are all equal has no order and counts for L1 only.
 
 The last table compares the jackknife standard error, summed over the pages, with the true L1 error, for the default
 selector and estimator at +n: if it were calibrated, the ratio would be near 1 on all domains.
@@ -29,14 +29,15 @@ from typing import get_args
 import numpy as np
 
 from experiments.community_errors import ratio
-from experiments.impact import impact
 from experiments.local_domains import Domain
 from experiments.small_domains import Web, real
+from experiments.uncertainty import jackknife, links_of
 from surveyor.arrays import FloatArray, IdArray, IntArray
-from surveyor.estimate.community.estimators import Method, estimate, jackknife, local_rank
-from surveyor.estimate.community.known_graph import Expanded, ExpansionPlan, expand, rows_of
+from surveyor.estimate.community.estimators import KnownLinks, Method, estimate, local_rank
+from surveyor.estimate.community.impact import impact
+from surveyor.estimate.community.known_graph import Expanded, ExpansionPlan, expand
 from surveyor.graph.csr import Graph
-from surveyor.kernels.crawled_graph import CrawledGraph, build_crawled_graph
+from surveyor.kernels.crawled_graph import CrawledGraph
 from surveyor.rank.comparison import kendall_a
 from surveyor.rank.expansion import Select
 from surveyor.rank.pagerank import pagerank
@@ -62,21 +63,9 @@ class Figures:
     error: float = 0.0  # its L1 error with the same seed
 
 
-class Links:
-    """The links known from a set of fetched pages."""
-
-    def __init__(self, graph: Graph) -> None:
-        """Keep one scratch array for all of them."""
-        self.rows, self._scratch = rows_of(graph), np.full(graph.pages, -1, np.int32)
-
-    def __call__(self, pages: IdArray) -> CrawledGraph:
-        """Return the known links of pages in ascending order."""
-        return build_crawled_graph(self.rows, pages, None, self._scratch)
-
-
 def measure(graph: Graph, ranks: FloatArray, domain: Domain, seeds: int) -> Figures:
     """Measure one domain with all selectors and estimators."""
-    local, links, inflow = domain.pages, Links(graph), impact(graph, ranks, domain.pages)
+    local, links, inflow = domain.pages, links_of(graph), impact(graph, ranks, domain.pages)
     truth = ranks[local] / ranks[local].sum()
     found = Figures(domain.name, local.size, _errors(local_rank(local, links, 0.85, EXACT), truth))
     spread, error = 0.0, 0.0
@@ -93,7 +82,7 @@ def measure(graph: Graph, ranks: FloatArray, domain: Domain, seeds: int) -> Figu
             shares.append([float(inflow[known.pages].sum()) / whole for known, _ in by_step])
             if (select, seed) == (CHOSEN[0], SEED):
                 known, batches = by_step[STEPS.index(1.0)]
-                errors = jackknife(known, local, batches, "auto", links, 0.85)
+                errors = jackknife(known, local, batches, links)
                 spread = 0.0 if errors is None else float(errors.sum())
                 error = cells["explore auto"][0][STEPS.index(1.0)][0]
         found.at.update({name: [_mean(pairs) for pairs in zip(*runs, strict=True)] for name, runs in cells.items()})
@@ -101,7 +90,7 @@ def measure(graph: Graph, ranks: FloatArray, domain: Domain, seeds: int) -> Figu
     return Figures(found.name, found.pages, found.local, found.at, found.inflow, spread, error)
 
 
-def _known_after(done: Expanded, links: Links, local: IdArray, step: float) -> tuple[CrawledGraph, IntArray]:
+def _known_after(done: Expanded, links: KnownLinks, local: IdArray, step: float) -> tuple[CrawledGraph, IntArray]:
     """Return what was known at the end of the round after `step` times the local pages."""
     batch_of = done.batch_of[np.searchsorted(done.known.pages, done.extra)]
     last = round(step * local.size / ExpansionPlan(0).batch_size(local.size))
@@ -165,10 +154,11 @@ def _versus(found: Sequence[Figures], ordered: Sequence[Figures]) -> Iterable[st
         gains = np.array([_tau(one.at[chosen][at]) for one in ordered]) - best
         draws = np.random.default_rng(SEED).choice(gains, (10_000, gains.size)).mean(axis=1)
         below, above = np.quantile(draws, [0.025, 0.975])
+        worse, better = (gains < -WORSE).sum(), (gains > WORSE).sum()
         yield (
-            f"+{step:g}n: L1 of {chosen} / {paper}: {value:.2f} ({low:.2f} to {high:.2f}), at most equal on "
-            f"{nearer} of {len(found)}; tau above the better of {paper} and local: {gains.mean():+.4f} ({below:+.4f} to "
-            f"{above:+.4f}), worse on {(gains < -WORSE).sum()}, better on {(gains > WORSE).sum()} of {len(ordered)}"
+            f"+{step:g}n: L1 of {chosen} / {paper}: {value:.2f} ({low:.2f} to {high:.2f}), at most equal on {nearer} "
+            f"of {len(found)}; tau minus the better of {paper} and local: {gains.mean():+.4f} ({below:+.4f} to "
+            f"{above:+.4f}), worse on {worse}, better on {better} of {len(ordered)}"
         )
     for at, step in enumerate(STEPS):
         rivals = [(one.at["random crawled"][at][0], one.at[paper][at][0]) for one in found]

@@ -49,7 +49,7 @@ def test_a_list_of_local_pages_and_what_moved_them(capsys: pytest.CaptureFixture
     done = CommandResult(capsys, "community", path, "--local", HOST)
     assert done.code == 0
     lines = done.out.splitlines()
-    assert lines[0].split() == ["local", "change", "share", "std.", "error", "page", "of", f"https://{HOST}"]
+    assert lines[0].split() == ["local", "change", "share", "page", "of", f"https://{HOST}"]
     for line, row in zip(lines[1:6], found.top(5), strict=True):
         cells = line.split()
         change = row["change"]
@@ -62,10 +62,10 @@ def test_a_list_of_local_pages_and_what_moved_them(capsys: pytest.CaptureFixture
     assert next(line.split()[-1] for line in lines if line.endswith("example.net/")) == found.name(
         found.movers(count=1)[0].page
     )
-    assert f"5 local pages ({RULE}); 5 pages outside requested in 5 rounds by complement, all fetched" in done.out
+    assert f"5 local pages ({RULE}); 5 pages outside requested in 5 rounds by explore, all fetched" in done.out
     assert "; stopped early because no page was left to request" in done.out  # no page links to FAR[4]
     assert "L1 distance of the estimate from the local rank: " in done.out
-    assert "It is not a bound: pages that were not fetched may change ranks further" in done.out
+    assert "the error cannot be bounded or estimated: pages that were not fetched may change the ranks" in done.out
     assert f"surveyor community {path} --local {HOST} --explain {SITE[4]}\n" in done.err
     assert f"surveyor community {path} --local {HOST} --report community.html\n" in done.err
     quiet = CommandResult(capsys, "community", path, "--local", HOST, "-q")
@@ -81,10 +81,10 @@ def test_one_json_object(capsys: pytest.CaptureFixture[str], path: str) -> None:
     assert [page["name"] for page in result["pages"]] == [row["name"] for row in found.top(2)]
     assert set(result["pages"][0]) == {
         *("page", "name", "position", "share", "local_position", "local_share", "change"),
-        *("standard_error", "true_share"),
+        "true_share",
     }
     assert (result["local_pages"], result["requested"], result["fetched"], result["rng"]) == (5, 5, 5, 3)
-    assert (result["select"], result["damping"], result["ending"]) == ("complement", 0.85, "exhausted")
+    assert (result["select"], result["damping"], result["ending"]) == ("explore", 0.85, "exhausted")
     assert result["estimator_requested"] == "auto"
     assert set(result["comparison"]) == {"local", "crawled", "frontier", "auto"}
     assert result["comparison"]["auto"]["l1"] == pytest.approx(found.compare("auto").l1, abs=1e-6)

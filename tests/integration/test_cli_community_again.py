@@ -129,7 +129,7 @@ def test_what_was_known_before_counts_where_nothing_can_be_fetched(
     done = CommandResult(capsys, *words, "--out", "all.survey")
     assert done.code == 0
     assert f"{result}; the estimate uses 1 page outside known before\n" in done.err
-    assert "1 page outside requested in 1 round by complement, 0 fetched; stopped early" in done.out
+    assert "1 page outside requested in 1 round by explore, 0 fetched; stopped early" in done.out
     lone = CommandResult(capsys, *words, "--out", "local.survey", "--known", "local")
     assert lone.code == 3
     assert f"{result}\n" in lone.err

@@ -34,10 +34,6 @@ changed x by D (L1), the residual is at most d D, so the error of x is at most d
 shares with sum s is at most twice that over s. Rounding is added. This bounds the error of the solver only: no bound
 exists for the rank sent by pages that were not fetched.
 
-**Standard error.** The jackknife measures how much the estimate depends on which pages were fetched: the extra pages
-are divided into a few groups of batches, each group is left out in turn, and the scaled spread of the estimates is the
-standard error. It does not cover pages that no batch could have reached.
-
 Cost: some dozen sweeps over the links of the fetched pages.
 """
 
@@ -64,8 +60,7 @@ SPREAD = 0.1  # part of a predicted distribution that is uniform: no link is imp
 UNSEEN = 1.5  # teleportation to a frontier page and to the unknown pages behind it
 PRIOR = 1.0  # weight of the assumed factors, in pages
 MAX_SWEEPS = 1000
-ROUGH = 1e-6  # tolerance of intermediate ranks and of the jackknife
-GROUPS = 8  # of batches, each left out in turn by the jackknife
+ROUGH = 1e-6  # tolerance of intermediate ranks
 SPACING = float(np.finfo(np.float64).eps)
 
 
@@ -284,25 +279,6 @@ def local_rank(local: IdArray, links: KnownLinks, damping: float, tolerance: flo
     alone = links(np.sort(local))
     start = np.zeros(local.size, np.int64)
     return estimate(alone, _indices(alone, local), start, "crawled", damping=damping, tolerance=tolerance).scores
-
-
-def jackknife(
-    known: CrawledGraph, local: IdArray, batch_of: IntArray, method: Method, links: KnownLinks, damping: float
-) -> FloatArray | None:
-    """Return the jackknife standard error of each local score; None with fewer than two batches."""
-    batches = np.unique(batch_of[batch_of > 0])
-    groups = min(GROUPS, batches.size)
-    if groups < 2:
-        return None
-    scores = np.empty((groups, local.size))
-    for group in range(groups):
-        kept = (batch_of == 0) | (np.searchsorted(batches, batch_of) % groups != group)
-        rest = links(known.pages[kept])
-        scores[group] = estimate(
-            rest, _indices(rest, local), batch_of[kept], method, damping=damping, tolerance=ROUGH
-        ).scores
-    standard_error: FloatArray = np.sqrt((groups - 1) * scores.var(axis=0))
-    return standard_error
 
 
 def _indices(known: CrawledGraph, pages: IdArray) -> IdArray:
