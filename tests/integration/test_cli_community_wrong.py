@@ -11,7 +11,7 @@ import surveyor as sv
 from community_web import FAR, HOST, SITE, web
 from console import FULL, NO_KERNELS, CommandResult, process
 
-pytestmark = pytest.mark.usefixtures("nowhere")
+pytestmark = pytest.mark.usefixtures("nowhere", "tiny_communities")
 
 RULE = f"host:{HOST}"
 

@@ -17,6 +17,8 @@ from surveyor.graph.back_links import LinkingPage
 from surveyor.graph.synthetic.generate import synthetic_web
 from surveyor.kernels.crawled_graph import build_crawled_graph
 
+pytestmark = pytest.mark.usefixtures("tiny_communities")
+
 WEB = synthetic_web("small")
 LOCAL = np.sort(np.random.default_rng(8).permutation(WEB.graph.pages)[:300]).astype(np.int32)
 
@@ -180,7 +182,7 @@ def test_back_links_follow_redirects() -> None:
 
 def test_missing_local_pages() -> None:
     found = sv.community(WEB.graph, [0, 1, 99999], extra=0)
-    assert found.notes == ("1 of the local pages is not in the graph",)
+    assert found.notes[0] == "1 of the local pages is not in the graph"
     for given in (5, None, {1, 2}):
         with pytest.raises(UsageError, match="local must be a rule or a list of pages, got"):
             sv.community(WEB.graph, given)  # type: ignore[arg-type]

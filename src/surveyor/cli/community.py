@@ -342,9 +342,7 @@ def _concluded(output: Output, result: CommunityRank, rule: str, source: str, su
     before = _known_before(result)
     rest = f"the estimate uses {counted(before, 'page')} outside known before" if before else ""
     if none_requested:
-        output.warn(
-            "no page was requested: without pages fetched in rounds the estimate may be worse than the local rank"
-        )
+        output.warn("no page was requested: the estimate may be worse than the local rank; request pages with --extra")
     elif result.ending == "no_frontier" and not survey:
         output.warn(f"no page of {rule} links to a page outside that can be fetched{'; ' * bool(rest)}{rest}")
     elif result.extra.size and not result.fetched:

@@ -63,6 +63,7 @@ NO_BATCH = (
     "no page was fetched in rounds, so nothing shows how outside pages link: the estimate may be worse than the local "
     "rank; request pages (extra) to improve it"
 )
+FEW_LOCAL = 10
 Local = str | Sequence[str] | Sequence[int] | AnyIntArray | BoolArray
 Source = Graph | Survey | Path | str
 
@@ -127,7 +128,8 @@ def _of_graph(
     if isinstance(options.known, str):
         raise UsageError(f"known={options.known!r} applies to surveys only", hint="give ids of pages of the graph")
     chosen = local_pages(local, graph.names, graph.pages)
-    notes = check_size(chosen.indices.size, chosen.rule) + _missing(chosen.missing, "in the graph")
+    check_size(chosen.indices.size, chosen.rule)
+    notes = _missing(chosen.missing, "in the graph")
     return _expanded(_KnownWeb(graph), chosen.indices, options, notes, progress)
 
 
@@ -147,8 +149,8 @@ def _of_replay(
     pages = chosen.indices[web.fetched[chosen.indices]]
     if not pages.size:
         raise UsageError("none of the local pages was fetched in this survey", hint="see `surveyor top SURVEY`")
-    notes = check_size(pages.size, chosen.rule)
-    notes += _missing(chosen.missing + chosen.indices.size - pages.size, "fetched in the survey")
+    check_size(pages.size, chosen.rule)
+    notes = _missing(chosen.missing + chosen.indices.size - pages.size, "fetched in the survey")
     known = options.known
     if isinstance(known, str):  # "all": no page is left to request
         known = np.flatnonzero(web.fetched).astype(np.int32) if known == "all" else None
@@ -283,8 +285,6 @@ def conclude(
 ) -> CommunityRank:
     """Compute all estimates from the fetched pages."""
     expanded, notes, rows, ids = run.expanded, run.notes, links.rows, links.ids
-    if not (expanded.batch_of > 0).any():
-        notes = (*notes, NO_BATCH)
     other_names: dict[int, str] = {}
     redirects = links.redirects if links.resolve_links else None
     if back_links is not None:
@@ -319,8 +319,14 @@ def conclude(
         truth=run.truth,
         errors=run.errors,
         impacts=run.impacts,
-        notes=notes,
+        notes=(*notes, *_cautions(expanded, run.local.size)),
     )
+
+
+def _cautions(expanded: Expanded, pages: int) -> tuple[str, ...]:
+    """Return the reasons why the estimate may be worse than the local rank."""
+    few = f"with fewer than {FEW_LOCAL} local pages the estimate is often worse than the local rank"
+    return (few,) * (pages < FEW_LOCAL) + (NO_BATCH,) * (not (expanded.batch_of > 0).any())
 
 
 def _opened(source: Source) -> Graph | Survey:

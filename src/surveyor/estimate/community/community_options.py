@@ -56,7 +56,6 @@ IDS = re.compile(r"\d+(-\d+)?(,\d+(-\d+)?)*")
 MAX_MISSING = 1_000_000  # ids beyond the last page that are counted as missing
 EXPECTED = "give a rule, a list of names or ids, or one boolean per page"
 MIN_LOCAL = 5  # local pages: with fewer, the order is worse than that of the local rank
-FEW_LOCAL = 10  # with fewer, the estimate is often worse than the local rank
 SHOWN = 3  # hosts shown in a hint
 LocalPagesLike = str | Sequence[str] | Sequence[int] | AnyIntArray | BoolArray
 Known = Literal["all", "local"]
@@ -158,18 +157,14 @@ def local_pages(
     return LocalPages(read_only(np.flatnonzero(found).astype(np.int32)), description, missing)
 
 
-def check_size(pages: int, rule: str) -> tuple[str, ...]:
-    """Raise an error if there are too few local pages; return a note if there are few."""
+def check_size(pages: int, rule: str) -> None:
+    """Raise an error if there are too few local pages."""
     if pages < MIN_LOCAL:
         some = "1 page" if pages == 1 else f"{pages:,} pages"
         raise UsageError(
             f"local {rule} selects {some}, and a global rank is estimated for at least {MIN_LOCAL}",
             hint="select more pages, such as the whole host, and look up these in the result",
         )
-    few = (
-        f"with fewer than {FEW_LOCAL} local pages the estimate is often farther from the true rank than the local rank"
-    )
-    return (few,) * (pages < FEW_LOCAL)
 
 
 def list_digest(local: LocalPagesLike) -> str:

@@ -198,7 +198,7 @@ def _create(
     manifest = base.manifest
     stored, ignored = honoured(manifest, [name for name in KEPT if origins.get(name, "default") != "default"])
     pages = select_pages(base, local, only_local=options.known == "local")
-    few = check_size(pages.local_count, pages.local.rule)
+    check_size(pages.local_count, pages.local.rule)
     extra = options.extra_pages(pages.local_count)
     record = CommunityRecord(
         base=base.folder.name,
@@ -234,7 +234,7 @@ def _create(
     folder, settings = derived_survey.create(path, manifest.seeds, settings, known, EVENT, fill)
     missing = pages.local.missing
     warnings = (f"{missing:,} of the local pages were not fetched in {base.folder.name}",) * bool(missing)
-    warnings += (*few, *(notice(base.folder, ignored),) * bool(ignored))
+    warnings += (notice(base.folder, ignored),) * bool(ignored)
     return CommunitySurvey(folder=folder, settings=settings, record=record, extra=extra, is_new=True, warnings=warnings)
 
 
