@@ -26,7 +26,7 @@ def parse_topic(text: str) -> Topic:
     """Parse a topic rule.
 
     >>> parse_topic('words:solar,"feed-in  tariff"').text
-    'words:solar,"feed-in tariff"'
+    'words:solar,"feed in tariff"'
     """
     from surveyor.estimate.sampling.topics import Topic
 
