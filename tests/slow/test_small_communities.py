@@ -10,25 +10,25 @@ from experiments import influence, small_communities
 from experiments.local_domains import Domain
 from test_communities_experiment import LOCAL, web_with_hubs
 
+from surveyor.rank.pagerank import pagerank
+
 if TYPE_CHECKING:
     from pathlib import Path
 
 pytestmark = pytest.mark.slow
 
 
-def test_errors_of_one_domain(capsys: pytest.CaptureFixture[str]) -> None:
-    web = web_with_hubs()
-    found = small_communities.measure(web.graph, web.ranks, web.domains[0], 2)
+def test_errors_of_one_domain() -> None:
+    name, graph, local = influence.chosen_domain(None, None)
+    found = small_communities.measure(graph, pagerank(graph).scores, Domain(name, "site", local), 2)
     assert set(found.at) == {
         f"{select} {method}" for select in small_communities.SELECTORS for method in ("auto", "crawled", "frontier")
     }
     assert found.at["complement crawled"][2][0] < found.local[0]
-    assert found.inflow["complement"][1] == pytest.approx(1)  # the hubs are all that link in
-    assert found.pages == LOCAL
+    assert 0 < found.inflow["complement"][0] <= found.inflow["complement"][2] <= 1
     lines = list(small_communities.summary([found]))
     assert lines[0].startswith("1 domains, 1 with an order")
     assert sum(line.startswith("| explore") for line in lines) == 3
-    del capsys
 
 
 def test_parts_are_disjoint_by_name() -> None:
