@@ -144,9 +144,10 @@ increased when a field is removed or changes its meaning) and `command`.
 | `estimator_requested`, `estimator`, `explanation`, `weights` | `community` | the estimate and its parts |
 | `solver_error` | `community` | the proven error of the solver; no bound is known for the estimate |
 | `distance`, `disagreement` | `community` | L1 distance from the local rank; of `crawled` from `frontier` |
-| `total_standard_error` | `community` | sum of the standard errors; null with fewer than two rounds |
+| `impact` | `community --truth` | `fetched_share` of the impact of all outside pages, and `pages`: `page`, `name`, |
+| | | `impact`, `round` in which it was fetched (0: before; null: not fetched) |
 | `pages` | `community` | each: `page`, `name`, `position`, `share`, `local_position`, `local_share`, `change` |
-| | | (positions gained), `standard_error`, `true_share` |
+| | | (positions gained), `true_share` |
 | `movers` | `community` | outside pages: `page`, `name`, `flow` (rank sent), `change`, `error` (of `change`) |
 | `explained` | `community --explain` | one of `pages`, with its `movers` and `local_links`: local `pages` that link |
 | | | to it, their `links`, and `leaving`, the share of the rank that leaves the domain instead |

@@ -3,7 +3,7 @@
     python -m experiments.inflow [--data DIR] [--pages 400000] [--seeds 3]
 
 The impact of an outside page is the probability that a surfer is on it and follows a link into the domain
-(`experiments/impact.py`); it needs the true ranks of the whole web. For each domain of `chosen_domains` whose
+(`estimate/community/impact.py`); it needs the true ranks of the whole web. For each domain of `chosen_domains` whose
 selectors differ: the share of the total impact in the extra pages, and the L1 error of the crawled estimate, for each
 selector, at +2n (sites) or +n (topics), means over seeds. The output is Markdown.
 """
@@ -19,8 +19,8 @@ from pathlib import Path
 import numpy as np
 
 from experiments.chosen_domains import Web, kind_of, real, synthetic
-from experiments.impact import impact
 from experiments.local_domains import Domain
+from surveyor.estimate.community.impact import impact
 from surveyor.estimate.community.known_graph import ExpansionPlan, expand
 from surveyor.rank.comparison import l1
 from surveyor.rank.expansion import Select

@@ -141,6 +141,20 @@ def _cnr(folder: Path) -> Web:
     graph = read_graph(folder / "cnr-2000.graph")
     sources = np.repeat(np.arange(graph.pages), np.diff(graph.indptr))
     graph = graph_of(np.column_stack([sources, graph.indices]), graph.pages)
+    runs = [run for run in cut_ranges(graph, 12_000, 1_200) if 300 <= run[1] - run[0] <= LARGEST]
+    order = np.random.default_rng(5).permutation(len(runs))
+    domains = [
+        Domain(f"cnr:{runs[at][0]}-{runs[at][1]}", "site", _run(*runs[at]), place >= CUTS)
+        for place, at in enumerate(order)
+    ]
+    return "cnr-2000", graph, domains
+
+
+def cut_ranges(graph: Graph, keep: int, least: int) -> Iterator[tuple[int, int]]:
+    """Cut the ids of a graph where few links cross, until ranges of at most `keep` ids have no such place.
+
+    Ranges of fewer than `least` ids are not cut.
+    """
     sources = np.repeat(np.arange(graph.pages), np.diff(graph.indptr))
     first, last = np.minimum(sources, graph.indices) + 1, np.maximum(sources, graph.indices)
     near = last - first < LARGEST
@@ -151,19 +165,13 @@ def _cnr(folder: Path) -> Web:
     def cut(begin: int, end: int) -> Iterator[tuple[int, int]]:
         margin = (end - begin) // 5
         where = begin + margin + int(np.argmin(crossing[begin + margin : end - margin])) if margin else begin
-        if end - begin < 1_200 or (end - begin <= 12_000 and crossing[where] > 60):
+        if end - begin < least or (end - begin <= keep and crossing[where] > 60):
             yield begin, end
         else:
             yield from cut(begin, where)
             yield from cut(where, end)
 
-    runs = [run for run in cut(0, graph.pages) if 300 <= run[1] - run[0] <= LARGEST]
-    order = np.random.default_rng(5).permutation(len(runs))
-    domains = [
-        Domain(f"cnr:{runs[at][0]}-{runs[at][1]}", "site", _run(*runs[at]), place >= CUTS)
-        for place, at in enumerate(order)
-    ]
-    return "cnr-2000", graph, domains
+    return cut(0, graph.pages)
 
 
 def _debian(folder: Path) -> Web:

@@ -40,3 +40,11 @@ def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     for name in [name for name in os.environ if name.startswith("SURVEYOR_")]:
         monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def tiny_communities(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Allow communities of any size, which are refused otherwise."""
+    from surveyor.estimate.community import community_options
+
+    monkeypatch.setattr(community_options, "MIN_LOCAL", 1)

@@ -16,7 +16,7 @@ from fake_web import page, rules
 from surveyor.fetch.http import Fetched
 from surveyor.testing import EmbeddedWeb, WebSettings, running
 
-pytestmark = pytest.mark.usefixtures("nowhere")
+pytestmark = pytest.mark.usefixtures("nowhere", "tiny_communities")
 
 RULE = f"host:{HOST}"
 OUT = "http://none.example/"  # cannot be fetched
@@ -129,7 +129,7 @@ def test_what_was_known_before_counts_where_nothing_can_be_fetched(
     done = CommandResult(capsys, *words, "--out", "all.survey")
     assert done.code == 0
     assert f"{result}; the estimate uses 1 page outside known before\n" in done.err
-    assert "1 page outside requested in 1 round by complement, 0 fetched; stopped early" in done.out
+    assert "1 page outside requested in 1 round by explore, 0 fetched; stopped early" in done.out
     lone = CommandResult(capsys, *words, "--out", "local.survey", "--known", "local")
     assert lone.code == 3
     assert f"{result}\n" in lone.err
@@ -149,3 +149,21 @@ def test_ignored_options_of_an_existing_community(served: EmbeddedWeb, capsys: p
     for _ in range(2):  # unchanged options
         same = CommandResult(capsys, *words, "local.survey", "--known", "local", "--extra", "1")
         assert "ignored" not in same.err
+
+
+def test_local_pages_by_topic(served: EmbeddedWeb, capsys: pytest.CaptureFixture[str]) -> None:
+    from surveyor.crawler.topics.page_content import words
+    from surveyor.estimate.sampling.sample_pages import archived_pages
+    from surveyor.store.directory import SurveyFolder
+
+    CommandResult(capsys, "crawl", served.seeds[0], *polite(served), "--until", "pages=25", "--out", "t.survey")
+    with SurveyFolder.open(Path("t.survey"), write=False) as folder:
+        texts = {page.url: set(words(f"{page.title} {page.text}")) for page in archived_pages(folder)}
+    counts = {word: sum(word in text for text in texts.values()) for word in set().union(*texts.values())}
+    word = min(word for word, count in counts.items() if 5 <= count < len(texts) and word.isalpha())
+    done = CommandResult(
+        capsys, "community", "t.survey", "--local", f"words:{word}", "--replay", "--json", "--top", "99"
+    )
+    result = done.json()
+    assert (done.code, result["local"], result["local_pages"]) == (0, f"word:{word}", counts[word])
+    assert {row["name"] for row in result["pages"]} == {url for url, text in texts.items() if word in text}

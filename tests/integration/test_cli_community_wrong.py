@@ -11,7 +11,7 @@ import surveyor as sv
 from community_web import FAR, HOST, SITE, web
 from console import FULL, NO_KERNELS, CommandResult, process
 
-pytestmark = pytest.mark.usefixtures("nowhere")
+pytestmark = pytest.mark.usefixtures("nowhere", "tiny_communities")
 
 RULE = f"host:{HOST}"
 
@@ -42,7 +42,7 @@ def no_work(monkeypatch: pytest.MonkeyPatch) -> None:
         (["--local", "file:empty.txt"], "empty.txt contains no pages"),
         (["--local", RULE, "--extra", "-5"], "extra must be a number of pages or a multiple of n, got '-5'"),
         (["--local", RULE, "--extra", "many"], "a multiple of n, got 'many'"),
-        (["--local", RULE, "--select", "best"], "'best' is not one of 'complement', 'flow', 'cho'"),
+        (["--local", RULE, "--select", "best"], "'best' is not one of 'explore', 'complement', 'flow', 'cho'"),
         (["--local", RULE, "--estimator", "best"], "'best' is not one of 'auto', 'crawled', 'frontier'"),
         (["--local", RULE, "--rounds", "0"], "must be at least 1, got 0"),
         (["--local", RULE, "--top", "0"], "must be at least 1, got 0"),
@@ -166,7 +166,7 @@ def test_a_full_disk_while_files_are_written(path: str, tmp_path: Path, option: 
 
 
 @pytest.mark.parametrize(
-    "place", ["surveyor.estimate.community.community.jackknife", "surveyor.report.communities.batches"]
+    "place", ["surveyor.estimate.community.community.all_estimates", "surveyor.report.communities.batches"]
 )
 def test_an_interrupt_leaves_nothing_behind(
     capsys: pytest.CaptureFixture[str], path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str

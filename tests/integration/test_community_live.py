@@ -92,7 +92,8 @@ def test_which_pages_are_read_does_not_depend_on_timing(tmp_path: Path) -> None:
         around = Around(ROUGH, concurrency=6, seed=seed)
         here = tmp_path / str(seed)
         here.mkdir()
-        done = around.community(around.base(here / "base.survey"), here / "around.survey", extra="n")
+        base, out = around.base(here / "base.survey"), here / "around.survey"
+        done = around.community(base, out, extra="n", select="complement")
         urls = urls_of(here / "around.survey")
         read.append({urls[page] for page in done.requested.tolist()})
     assert all(len(one & other) >= 0.7 * len(one) for one in read for other in read)
@@ -350,9 +351,9 @@ def test_invalid_options(tmp_path: Path, options: dict[str, Any], problem: str) 
     ("options", "problem"),
     [
         ({"local": "ids:0-3"}, "was created with --local all, got ids:0-3"),
-        ({"select": "flow"}, "was created with --select complement, got flow"),
+        ({"select": "flow"}, "was created with --select explore, got flow"),
         ({"rounds": 3}, "was created without --rounds, got 3"),
-        ({"local": ["https://other.example/"]}, "was created without the list of local pages"),
+        ({"local": ["https://other.example/"]}, "was created without the list or model of local pages"),
     ],
 )
 def test_changed_options(tmp_path: Path, options: dict[str, Any], problem: str) -> None:

@@ -113,7 +113,7 @@ def test_all_pages() -> None:
         ("hosts:a.example", "'hosts:a.example' is not a rule", "did you mean host:a.example?"),
         ("docs", "'docs' is not a rule for local pages, a file or a host", "rules are host:HOST"),
         ("host:", "the rule 'host:' has no value", "rules are host:HOST"),
-        ("all:", "the rule 'all:' takes no value", "rules are host:HOST"),
+        ("all:", "the rule 'all:' has no value", "rules are host:HOST"),
         ("  ", "the rule for local pages is empty", "rules are host:HOST"),
         ("file:/no/such/file", "the local pages in /no/such/file cannot be read: No such file", "one page per line"),
         (["missing"], "no page of this graph matches local 1 pages by name", "the largest hosts are"),

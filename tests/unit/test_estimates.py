@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from surveyor.errors import UsageError
-from surveyor.estimate.community.estimators import UNSEEN, estimate
+from surveyor.estimate.community.estimators import SPREAD, UNSEEN, estimate
 from surveyor.kernels.crawled_graph import CrawledGraph, build_crawled_graph
 from test_complement import places, rows_of, stationary
 
@@ -56,8 +56,36 @@ def dense_returns(
     return factors, (sums[0] + factors[:, None]) / (sums[1] + 1)
 
 
-def dense_copying(links: np.ndarray, found: CrawledGraph, local: np.ndarray, factors: np.ndarray) -> np.ndarray:
-    """Ranks where each page of the frontier links like the mean of its parents, by one solve over all known pages."""
+def dense_pool(
+    links: np.ndarray, found: CrawledGraph, local: np.ndarray, batch_of: np.ndarray
+) -> tuple[float, np.ndarray]:
+    """The part of the returning rank that is divided like links of batches, and how; chosen by likelihood."""
+    shares = links / np.maximum(links.sum(axis=1), 1)[:, None]
+    pages = found.pages
+    fits = dict.fromkeys((1.0, 0.5, 0.0), 0.0)  # the first of equal ones counts
+    for place in np.flatnonzero(batch_of > 0):
+        before = np.flatnonzero((batch_of > 0) & (batch_of < batch_of[place]))
+        pool = shares[np.ix_(pages[before], pages[local])].sum(axis=0)
+        if not pool.sum():
+            continue
+        parents = [other for other in np.flatnonzero(batch_of < batch_of[place]) if links[pages[other], pages[place]]]
+        copied = shares[np.ix_(pages[parents], pages[local])].sum(axis=0)
+        even = np.full(local.size, 1 / local.size)
+        copied = copied / copied.sum() if copied.sum() else even
+        for part in fits:
+            expected = SPREAD * even + (1 - SPREAD) * (part * pool / pool.sum() + (1 - part) * copied)
+            fits[part] += float(shares[pages[place]][pages[local]] @ np.log(expected))
+    pool = shares[np.ix_(pages[batch_of > 0], pages[local])].sum(axis=0)
+    if not pool.sum():
+        return 0.0, pool
+    return max(fits, key=lambda part: round(fits[part], 12)), pool / pool.sum()
+
+
+def dense_copying(
+    links: np.ndarray, found: CrawledGraph, local: np.ndarray, factors: np.ndarray, batch_of: np.ndarray
+) -> np.ndarray:
+    """Ranks where pages of the frontier link like the mean of their parents, or in part like pages of batches."""
+    part, pool = dense_pool(links, found, local, batch_of)
     pages, frontier = found.pages, found.frontier
     ids = np.concatenate([pages, frontier])
     kind = np.where(np.isin(np.arange(ids.size), local), 0, np.where(np.arange(ids.size) < pages.size, 1, 2))
@@ -68,6 +96,9 @@ def dense_copying(links: np.ndarray, found: CrawledGraph, local: np.ndarray, fac
     spread /= np.maximum(spread.sum(axis=1), 1)[:, None]
     for at, page in enumerate(frontier, pages.size):
         steps[at] = spread[links[pages, page]].mean(axis=0)
+        to_local = steps[at][local].sum()
+        steps[at][local] *= 1 - part
+        steps[at][local] += part * to_local * pool if part else 0.0
     jumps = np.where(kind == 2, UNSEEN, 1.0)
     return np.asarray(np.linalg.solve(np.eye(ids.size) - DAMPING * steps.T, jumps))
 
@@ -91,7 +122,7 @@ def test_against_dense_systems(number: int) -> None:
     away = found.leaving / np.maximum(links[found.pages].sum(axis=1), 1)
     leaves = (ranks * away)[local].sum() / ranks[local].sum()
     factors, of_parents = dense_returns(links, found, local, batch_of, leaves)
-    copying = shares(dense_copying(links, found, local, of_parents), local)
+    copying = shares(dense_copying(links, found, local, of_parents, batch_of), local)
     batches = np.unique(batch_of[batch_of > 0]).size
     share = 1 / batches if batches else 0.0
     got = estimate(found, local, batch_of, "auto", tolerance=1e-12)

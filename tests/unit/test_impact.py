@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from experiments.impact import impact
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from surveyor import Graph
 from surveyor.errors import UsageError
+from surveyor.estimate.community.impact import impact
 from webs import cycle, graphs
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from surveyor.survey.survey import Survey
 
 #: Copied from the library so that `--help` imports nothing; a test compares them.
-SELECTORS = ("complement", "flow", "cho", "outlinks", "random")
+SELECTORS = ("explore", "complement", "flow", "cho", "outlinks", "random")
 ESTIMATORS = ("auto", "crawled", "frontier")
 MOVERS = 10  # outside pages listed
 NOTHING_FETCHED = 3  # exit code if no page outside was fetched and none was known before
@@ -130,12 +130,15 @@ class Estimated:
 )
 @options.graph_argument
 @click.option(
-    "--local", metavar="RULE", help="Local pages: host:HOST, domain:DOMAIN, prefix:URL, file:PATH, ids:0-1999 or all."
+    "--local",
+    metavar="RULE",
+    help="Local pages: host:HOST, domain:DOMAIN, prefix:URL, file:PATH, ids:0-1999 or all; or a topic: words:a,b, "
+    "all:a,b, model:FILE (pages of a survey), url:REGEX, tld:SUFFIX, not:RULE.",
 )
 @click.option(
     "--extra", metavar="N", help="Pages to request outside: a number, or a multiple of the local pages (n, 0.5n).  [2n]"
 )
-@options.choice("--select", SELECTORS, "Score that selects these pages.  [complement]")
+@options.choice("--select", SELECTORS, "Score that selects these pages.  [explore]")
 @options.whole("--rounds", 1, "N", "Number of rounds.  [so that each requests 4 % of the number of local pages]")
 @options.choice("--estimator", ESTIMATORS, "Estimator of the ranks.", default="auto")
 @click.option(
@@ -153,7 +156,7 @@ class Estimated:
 @options.path("--back-links", "PATH", "Known links to local pages: a table of links, a graph or a survey.")
 @options.flag("--replay", "Fetch nothing: use only the pages that the survey has fetched.")
 @options.path("--out", "DIR", "Survey folder for fetched pages.  [named after the survey]")
-@options.flag("--truth", "Also rank the whole graph, and compare.")
+@options.flag("--truth", "Also rank the whole graph, compare, and list the outside pages with most impact.")
 @options.top(20, "Number of local pages to list.")
 @click.option("--explain", metavar="PAGE", help="Show the outside pages that affect this local page most.")
 @options.path("--save", "FILE", "Write all local pages: .csv, .parquet or .npy.")
@@ -169,13 +172,17 @@ def command(output: Output, *, graph: str, top: int, **given: Any) -> int:
 
     Pages outside are selected in rounds by their influence on the ranks of the local pages. With a graph they are read
     from the graph. With a survey they are fetched politely into a new survey; repeating the command resumes it. There
-    is no bound for the error of such an estimate; the standard error over the fetched pages is shown.
+    is no bound for the error of such an estimate.
     """
     from surveyor.cli.graph_source import is_survey
     from surveyor.estimate.community.community_options import CommunityOptions
 
     files = {name: path for name in ("save", "plot", "report") if (path := given.pop(name))}
     local, explain = given.pop("local"), given.pop("explain")
+    if local is not None and local.startswith("model:") and is_survey(graph):
+        from surveyor.cli.topic import resolve_model
+
+        local = resolve_model(graph, local)
     chosen, rest = CommunityOptions.split({**given, "stable": given["stable"] or 0.0})
     request = Request(graph, local, chosen, settings.given(rest), explain)
     if explain is not None and output.mode == "csv":
@@ -219,11 +226,15 @@ def _show(output: Output, request: Request, rule: str, result: CommunityRank, to
     elif entry is None:
         output.line("no fetched page outside links to a local page")
     output.line()
+    legends = [report.movers_line(of_one=entry is not None)] if movers else []
     if result.truth is not None:
         output.table(report.truth_table(result))
         output.line()
-    legend = [report.movers_line(of_one=entry is not None)] if movers else []
-    output.paragraphs([*report.lines(result, rule), *legend])
+        if result.largest_impacts(1):
+            output.table(report.impact_table(result, MOVERS))
+            output.line()
+            legends.append(report.impact_line(result))
+    output.paragraphs([*report.lines(result, rule), *legends])
     for note in result.notes:
         output.line(f"note: {note}")
 
@@ -331,7 +342,7 @@ def _concluded(output: Output, result: CommunityRank, rule: str, source: str, su
     before = _known_before(result)
     rest = f"the estimate uses {counted(before, 'page')} outside known before" if before else ""
     if none_requested:
-        output.info("no page was requested: the estimate uses known links only")
+        output.warn("no page was requested: the estimate may be worse than the local rank; request pages with --extra")
     elif result.ending == "no_frontier" and not survey:
         output.warn(f"no page of {rule} links to a page outside that can be fetched{'; ' * bool(rest)}{rest}")
     elif result.extra.size and not result.fetched:
@@ -514,9 +525,13 @@ def _check_replayed_page(survey: Survey, rule: str, text: str) -> None:
     """Reject a page that is not local in a replay, before the work."""
     from surveyor.estimate.community.community_options import local_pages
     from surveyor.estimate.community.known_graph import replay_survey
+    from surveyor.store.directory import SurveyFolder
 
     web = replay_survey(survey)
-    local = local_pages(rule, web.graph.names, web.graph.pages, what="this survey", allow_all=True).indices
+    with SurveyFolder.open(survey.folder, write=False) as archive:
+        local = local_pages(
+            rule, web.graph.names, web.graph.pages, what="this survey", allow_all=True, archive=archive
+        ).indices
     local_entry(local[web.fetched[local]], web.graph.name, web.graph.names, text)
 
 

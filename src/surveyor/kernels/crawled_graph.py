@@ -15,7 +15,8 @@ it is corrected. Pages with the same parents have the same score, which is compu
 
 **Frontier returns** estimate the rank that unfetched pages send back, assuming that they link like their parents. A
 frontier page passes its rank to the targets of its parents (the fetched pages that link to it) on average, each class
-of targets weighted by how much more, or less, frontier pages link to that class than their parents do.
+of targets weighted by how much more, or less, frontier pages link to that class than their parents do. Of what
+reaches local pages, a part is divided like the links of all pages fetched outside instead.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from surveyor.arrays import BoolArray, FloatArray, IdArray, IntArray, KeyArray
 from surveyor.kernels._jit import kernel
 from surveyor.kernels.mass import Rows
 
+MOST_PARENTS = 16  # of a page, compared with its links
 NO_PLACE = np.int32(-1)  # of a page that has not been seen
 
 
@@ -270,6 +272,8 @@ class FrontierReturns(NamedTuple):
     unread: FloatArray  # to the frontier
     children: FloatArray  # an upper bound of the frontier pages it links to
     jumps: float  # what every frontier page gets by jumps
+    amount: FloatArray  # share of its rank sent to local pages, whichever way it is divided among them
+    pooled: FloatArray  # part of this amount that each local page gets; the rest is divided like the parent's links
 
 
 @kernel
@@ -303,16 +307,18 @@ def frontier_sweep(
         share = outer[page] / (last - first)
         for link in range(first, last):
             back[links.parents[link]] += share
+    whole = (returns.amount * back).sum()
     to_local, to_extra = (ranks + returns.local * back) * links.inverse, (ranks + returns.extra * back) * links.inverse
     for page in range(ranks.shape[0]):
         shares = to_local if is_local[page] else to_extra
-        rank = 0.0
+        rank = returns.pooled[page] * whole
         first, last = links.indptr[page], links.indptr[page + 1]
         for link in range(first, last):
             rank += shares[links.indices[link]]
         rank = 1.0 + damping * rank
         change += abs(rank - ranks[page])
         rounding += (last - first + ROUNDINGS) * rank + returns.children[page] * back[page]
+        rounding += ranks.shape[0] * returns.pooled[page] * whole  # a sum over all pages
         ranks[page] = rank
         # From the sums: adding the change would accumulate rounding errors.
         to_local[page] = (rank + returns.local[page] * back[page]) * links.inverse[page]
@@ -390,3 +396,65 @@ def compare_batches(
                 for link in range(links.indptr[page], links.indptr[page + 1]):
                     to_extra[links.indices[link]] += 1
         first = last
+
+
+@kernel
+def predict_batches(
+    known: CrawledGraph, links: FrontierLinks, batches: Batches, parts: FloatArray, spread: float, fits: FloatArray
+) -> None:
+    """Sum up how well the links of each batch into local pages follow from the pages fetched before it.
+
+    For each of `parts`: the log-likelihood, each page with total weight 1 for all its links, of a distribution over
+    local pages that is in this part the links of earlier batches, in `spread` uniform, and otherwise the links of the
+    parents of the page (of at most `MOST_PARENTS` of them).
+    """
+    batch_of, is_local, order = batches.batch_of, batches.is_local, batches.order
+    pool, copied = np.zeros(is_local.shape[0]), np.zeros(is_local.shape[0])
+    inside, pooled, first = is_local.sum(), 0.0, 0
+    while first < order.shape[0]:
+        last = first
+        while last < order.shape[0] and batch_of[order[last]] == batch_of[order[first]]:
+            page = order[last]
+            last += 1
+            if pooled == 0.0:
+                continue
+            whole = _copy_parents(known, links, batches, page, 1.0, copied)
+            for link in range(known.indptr[page], known.indptr[page + 1]):
+                target = known.indices[link]
+                if not is_local[target]:
+                    continue
+                by_parents = copied[target] / whole if whole > 0.0 else 1.0 / inside
+                by_pool = pool[target] / pooled
+                for part in range(parts.shape[0]):
+                    share = parts[part] * by_pool + (1.0 - parts[part]) * by_parents
+                    fits[part] += links.inverse[page] * np.log(spread / inside + (1.0 - spread) * share)
+            _copy_parents(known, links, batches, page, 0.0, copied)
+        for entry in range(first, last):
+            page = order[entry]
+            for link in range(known.indptr[page], known.indptr[page + 1]):
+                target = known.indices[link]
+                if is_local[target]:
+                    pool[target] += links.inverse[page]
+                    pooled += links.inverse[page]
+        first = last
+
+
+@kernel
+def _copy_parents(
+    known: CrawledGraph, links: FrontierLinks, batches: Batches, page: int, times: float, copied: FloatArray
+) -> float:
+    """Add the links of the parents of a page into local pages, or with `times` 0 remove them; return their sum."""
+    total, parents = 0.0, 0
+    for entry in range(links.indptr[page], links.indptr[page + 1]):
+        parent = links.indices[entry]
+        if batches.batch_of[parent] >= batches.batch_of[page]:
+            continue
+        parents += 1
+        if parents > MOST_PARENTS:
+            break
+        for link in range(known.indptr[parent], known.indptr[parent + 1]):
+            target = known.indices[link]
+            if batches.is_local[target]:
+                copied[target] = times * (copied[target] + links.inverse[parent])
+                total += links.inverse[parent]
+    return total

@@ -16,6 +16,7 @@ fetched pages:
 - `complement`: how much fetching the page would change the ranks of the local pages if its links were like the average
   link (stochastic complementation). The paper's algorithm tests `x > 0` where x is never above 0, and leaves out
   dangling pages; both are fixed here, and the sum is exact where the paper uses the nearest entry of a table.
+- `explore`: drawn at random, with a probability proportional to the third power of the score of `complement`.
 - `flow`: the rank that would flow to it, Σ f / (links + 1) over the pages that link to it (PF-SELECT).
 - `cho`: the same without the additional link (Cho, Garcia-Molina and Page 1998).
 - `outlinks`: the number of fetched pages that link to it.
@@ -33,8 +34,9 @@ from surveyor.kernels.crawled_graph import CrawledGraph, build_crawled_graph
 from surveyor.kernels.mass import Rows
 from surveyor.kernels.thread_pool import ThreadPool
 
-Select = Literal["complement", "flow", "cho", "outlinks", "random"]
+Select = Literal["explore", "complement", "flow", "cho", "outlinks", "random"]
 SELECTORS: tuple[str, ...] = get_args(Select)
+POWER = 3  # of the score of `complement`, in the probability that `explore` draws a page
 BITS = 36  # significant bits of a score: rounding errors below them must not decide
 FIRST, FINER = 4.0, 2.0  # the first push threshold, as a multiple of the final one, and the factor by which it falls
 SPREAD = 0x9E3779B97F4A7C15  # odd and large: makes the seeds of different rounds distinct
@@ -106,7 +108,7 @@ class Expansion:
         if self.select == "outlinks":
             return outlinks(found)
         ranks = self.ranks(found)
-        if self.select == "complement":
+        if self.select in ("complement", "explore"):
             local = np.zeros(found.pages.size, np.bool_)
             local[np.searchsorted(found.pages, self.local)] = True
             return complement(found, ranks, local, self.damping, threads=self._threads)
@@ -120,6 +122,8 @@ class Expansion:
         if waits is not None:
             allowed = waits[pages]
             pages, values = pages[allowed], values[allowed]
+        if self.select == "explore":
+            return self._drawn(found, pages, values, count)
         if count < pages.size:
             enough = values >= np.partition(values, -count)[-count] if count else np.zeros(pages.size, np.bool_)
             pages, values = pages[enough], values[enough]
@@ -127,9 +131,22 @@ class Expansion:
         random_units_of_pages(self._tie_seed(found), pages, ties)
         return pages[np.lexsort((ties, -values))[:count]]
 
+    def _drawn(self, found: CrawledGraph, pages: IdArray, values: FloatArray, count: int) -> IdArray:
+        """Draw pages without replacement, with probabilities proportional to a power of their scores.
+
+        The largest keys `log weight + Gumbel noise` are such a sample (Yellott 1977).
+        """
+        from surveyor.kernels.hash_random import random_units_of_pages
+
+        units = np.empty(pages.size)
+        random_units_of_pages(self._tie_seed(found), pages, units)
+        noise = -np.log(-np.log(np.minimum(units, 1 - 2.0**-53)))
+        keys = POWER * np.log(np.maximum(values, np.finfo(np.float64).tiny)) + noise
+        return pages[np.lexsort((pages, -keys))[:count]]
+
     def _tie_seed(self, found: CrawledGraph) -> np.uint64:
         """Return the seed for ties; random selection draws again in each round, or skipped pages would stay skipped."""
-        again = found.pages.size if self.select == "random" else 0
+        again = found.pages.size if self.select in ("random", "explore") else 0
         return np.uint64((int(self._seed) + SPREAD * again) % 2**64)
 
     def _push(self, found: CrawledGraph, ranks: FloatArray) -> float:

@@ -1,7 +1,6 @@
 """The global rank of local pages as tables, text, JSON fields and files.
 
-No number here is a bound, because links of pages that were not fetched are unknown: the texts say "estimated" and
-"standard error".
+No number here is a bound, because links of pages that were not fetched are unknown: the texts say "estimated".
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from surveyor.estimate.community.community_rank import CommunityRank
     from surveyor.estimate.community.movers import Mover
 
-NOISE = 1e-6  # error of the estimates that the jackknife compares
 LAST = 3  # rounds whose change is shown
 INTEGERS = ("page", "position", "local_position", "change")
 RANKINGS = {
@@ -31,17 +29,14 @@ RANKINGS = {
     "frontier": "frontier: also links to other pages, whose rank is lost",
     "auto": "auto: also the estimated rank that these pages send back",
 }
-NO_BOUND = (
-    "std. error: jackknife standard error of a share, over the batches of pages fetched outside. "
-    "It is not a bound: pages that were not fetched may change ranks further"
-)
+NO_BOUND = "the error cannot be bounded or estimated: pages that were not fetched may change the ranks"
 
 
 def local_table(rows: Sequence[dict[str, Any]]) -> Table:
     """Return the table of local pages."""
     keys = list(rows[0]) if rows else ["page", "name", "position", "share", "local_position", "local_share", "change"]
     titles = ["", "local", "change", "share"]
-    titles += [title for key, title in (("true_share", "true share"), ("standard_error", "std. error")) if key in keys]
+    titles += ["true share"] if "true_share" in keys else []
     cells = [_local_cells(row) for row in rows]
     return Table([*titles, "page"], cells, keys, [[row[key] for key in keys] for row in rows])
 
@@ -50,8 +45,6 @@ def _local_cells(row: dict[str, Any]) -> list[str]:
     cells = [count(row["position"]), count(row["local_position"]), arrow(row["change"]), percent(row["share"])]
     if "true_share" in row:
         cells.append(percent(row["true_share"]))
-    if "standard_error" in row:
-        cells.append(plus_minus(row["standard_error"]))
     return [*cells, printable(row["name"])]
 
 
@@ -62,15 +55,6 @@ def arrow(places: int) -> str:
     ('▲ 12', '▼ 3', '')
     """
     return f"{'▲' if places > 0 else '▼'} {count(abs(places))}" if places else ""
-
-
-def plus_minus(standard_error: float) -> str:
-    """Format a standard error; values below the error of the solver are shown as 0.
-
-    >>> plus_minus(0.00123), plus_minus(4e-8)
-    ('± 0.12 %', '± 0 %')
-    """
-    return f"± {100 * standard_error:.2g} %" if standard_error >= NOISE else "± 0 %"
 
 
 def movers_table(result: CommunityRank, movers: Sequence[Mover], *, of_one: bool = False) -> Table:
@@ -118,6 +102,27 @@ def truth_table(result: CommunityRank) -> Table:
     return Table(titles, cells, keys, records)
 
 
+def impact_table(result: CommunityRank, top: int) -> Table:
+    """Return the table of outside pages by impact, fetched or not."""
+    rows = result.largest_impacts(top)
+    cells = [[percent(row["impact"]), _when(row["round"]), printable(row["name"])] for row in rows]
+    keys = ["page", "name", "impact", "round"]
+    return Table(["impact", "fetched", "outside page"], cells, keys, [[row[key] for key in keys] for row in rows])
+
+
+def _when(number: int | None) -> str:
+    return "no" if number is None else f"round {number:,}" if number else "before"
+
+
+def impact_line(result: CommunityRank) -> str:
+    """Return the legend of the table of impacts."""
+    share = 0.0 if result.impacts is None else result.impacts.fetched
+    return (
+        "impact: probability that a surfer of the whole web is on the page and follows a link to a local page; pages "
+        f"fetched by {result.select} hold {100 * share:.0f} % of the impact of all outside pages"
+    )
+
+
 def rankings(result: CommunityRank) -> list[str]:
     """Return the rankings that can be compared with the true rank, the simplest first."""
     return ["local", *sorted(result.estimates, key=list(RANKINGS).index)]
@@ -137,11 +142,7 @@ def lines(result: CommunityRank, rule: str) -> list[str]:
         + recent(result),
         f"L1 distance of crawled from frontier, which treat links to pages not fetched differently: "
         f"{result.disagreement:.3f}",
-        *(
-            []
-            if result.standard_error is None
-            else [f"{NO_BOUND}. Sum over all pages: {result.total_standard_error:.3f}"]
-        ),
+        NO_BOUND,
     ]
 
 
@@ -214,13 +215,12 @@ def explained(result: CommunityRank, entry: int, movers: Sequence[Mover]) -> dic
 def explained_lines(result: CommunityRank, entry: int, movers: Sequence[Mover]) -> list[str]:
     """Describe the estimated and the local rank of one page, and the reasons for the difference."""
     row, around = result.row(entry), local_links(result, entry)
-    error = f" {plus_minus(row['standard_error'])}" if "standard_error" in row else ""
     size = count(result.pages.size)
     verb = "links" if around.pages == 1 else "link"
     part = f"; {percent(around.leaving)} of the rank that local links would send leaves the domain instead"
     return [
         printable(row["name"]),
-        f"estimated global rank: position {count(row['position'])} of {size}, share {percent(row['share'])}{error}",
+        f"estimated global rank: position {count(row['position'])} of {size}, share {percent(row['share'])}",
         f"local rank: position {count(row['local_position'])}, share {percent(row['local_share'])}",
         *([f"true global rank: share {percent(row['true_share'])}"] if "true_share" in row else []),
         f"{counted(around.pages, 'local page')} {verb} to it" + part * (around.leaving > 0),

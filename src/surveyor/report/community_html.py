@@ -29,10 +29,10 @@ PAGES, CHANGES, MOVERS = 200, 20, 20  # rows at most
 UNCERTAIN = (
     "The error of an estimate of global rank cannot be bounded without fetching the whole web: a page that was not "
     "fetched may link to local pages and have a high rank. So no bound is stated.",
-    "The jackknife standard error, after ±, is stated instead: the pages fetched outside are divided into a few groups "
-    "of batches, and each group is left out in turn. It measures how much the estimate depends on which of these pages "
-    "were fetched. The true error can be larger. The change of the ranks in the last rounds and the distance between "
-    "the crawled and the frontier estimate are further indications.",
+    "Nor is a standard error stated. The spread of the estimates without some of the fetched pages does not predict "
+    "the true error: where the whole web is known, it was from far too small to far too large. The change "
+    "of the ranks in the last rounds and the distance between the crawled and the frontier estimate show how much "
+    "unfetched pages matter to the method, not how much they matter.",
 )
 
 
@@ -81,20 +81,17 @@ def _key_figures(result: CommunityRank) -> dict[str, str]:
         "pages fetched outside": count(result.fetched),
         "distance from local rank (L1)": f"{result.distance:.3f}",
     }
-    if result.total_standard_error is not None:
-        figures["sum of standard errors"] = f"{result.total_standard_error:.3f}"
     if result.truth is not None:
         figures["distance from the true rank (L1)"] = f"{result.compare().l1:.3f}"
     return figures
 
 
 def _figures(result: CommunityRank) -> list[str]:
-    bars = "" if result.standard_error is None else " A bar is one standard error on either side."
     figures = [
         html_page.figure(
             changes_plot(result),
             "Estimated global share relative to local share.",
-            f"Each dot is a local page; pages above the line gain. The largest changes are labelled.{bars}",
+            "Each dot is a local page; pages above the line gain. The largest changes are labelled.",
         )
     ]
     if len(result.rounds) > 1:
@@ -145,7 +142,13 @@ def _truth(result: CommunityRank) -> list[str]:
         "L1 distance from the true rank: 0 is equal, 2 is disjoint. Kendall: 1 is the same order; weighted: with most "
         "weight on the top. Top: share of pages common to the top of both lists."
     )
-    return ["<h2>Comparison with the true rank</h2>", html_page.grid(communities.truth_table(result), about)]
+    impacts = communities.impact_table(result, MOVERS)
+    return [
+        "<h2>Comparison with the true rank</h2>",
+        html_page.grid(communities.truth_table(result), about),
+        "<h2>Impact of outside pages by their true rank</h2>",
+        html_page.grid(impacts, f"{communities.impact_line(result)}.", links=True),
+    ]
 
 
 def _method(report: CommunityReport) -> list[str]:
@@ -193,9 +196,6 @@ def changes_plot(result: CommunityRank) -> str:
         axes.plot(result.local_scores[shown], times[shown], "o", color=ONE, markersize=3, alpha=0.55, markeredgewidth=0)
         for entry, left in _named(result, times, ends, across):
             at = float(result.local_scores[entry]), float(times[entry])
-            if result.standard_error is not None:
-                bar = float(result.standard_error[entry] / result.local_scores[entry])
-                axes.plot([at[0], at[0]], [max(at[1] - bar, ends[0]), at[1] + bar], color=TWO, linewidth=1.2)
             axes.plot(*at, "o", color=TWO, markersize=4.5)
             axes.annotate(
                 _short(result, entry),

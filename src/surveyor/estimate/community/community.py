@@ -17,10 +17,19 @@ from surveyor.arrays import AnyIntArray, BoolArray, FloatArray, IdArray, marked
 from surveyor.config import from_arguments
 from surveyor.crawler.strategies.rounds import is_stable
 from surveyor.errors import UsageError
-from surveyor.estimate.community.community_options import DAMPING, EXTRA, RNG, SELECT, CommunityOptions, local_pages
+from surveyor.estimate.community.community_options import (
+    DAMPING,
+    EXTRA,
+    RNG,
+    SELECT,
+    CommunityOptions,
+    check_size,
+    local_pages,
+)
 from surveyor.estimate.community.community_rank import CommunityRank, Ending
 from surveyor.estimate.community.community_survey import CrawledCommunity, crawl_community, open_community_survey
-from surveyor.estimate.community.estimators import Method, all_estimates, jackknife, local_rank
+from surveyor.estimate.community.estimators import Method, all_estimates, local_rank
+from surveyor.estimate.community.impact import Impacts, largest_impacts
 from surveyor.estimate.community.known_graph import (
     AddedLinks,
     Expanded,
@@ -41,6 +50,7 @@ from surveyor.kernels.crawled_graph import CrawledGraph, build_crawled_graph
 from surveyor.kernels.mass import Rows
 from surveyor.rank.pagerank import SolverOptions, pagerank
 from surveyor.stopping import ProgressCallback, silent
+from surveyor.store.directory import SurveyFolder
 from surveyor.store.layout import is_survey
 from surveyor.survey.survey import Survey
 
@@ -49,6 +59,11 @@ if TYPE_CHECKING:
 
 TOLERANCE = 1e-9  # of the estimates
 TRUTH_TOLERANCE = 1e-10
+NO_BATCH = (
+    "no page was fetched in rounds, so nothing shows how outside pages link: the estimate may be worse than the local "
+    "rank; request pages (extra) to improve it"
+)
+FEW_LOCAL = 10
 Local = str | Sequence[str] | Sequence[int] | AnyIntArray | BoolArray
 Source = Graph | Survey | Path | str
 
@@ -69,10 +84,10 @@ def community(
     ----------
     source : a graph; or a survey, around which pages are fetched into a new survey (`out`). Repeating the call resumes
         that survey. With `replay=True`, only pages that the survey has fetched are used.
-    local : a rule such as "host:docs.example.org", "prefix:https://example.org/docs/" or "file:pages.txt"; or a list of
-        names or ids, or one boolean per page.
+    local : a rule such as "host:docs.example.org", "prefix:https://example.org/docs/" or "file:pages.txt", or of a
+        survey "words:solar" or "model:solar.json"; or a list of names or ids, or one boolean per page.
     extra : number of pages to request: an integer, or a multiple of the number of local pages ("2n", "0.5n").
-    select : score that selects them: complement, flow, cho, outlinks, random.
+    select : score that selects them: explore, complement, flow, cho, outlinks, random.
     rng : random seed; by default 7 for a graph, and that of the survey otherwise.
     options : further options of `CommunityOptions`, and for pages that are fetched the settings of a crawl (contact,
         delay, allow, …; docs/reference/settings.md).
@@ -113,6 +128,7 @@ def _of_graph(
     if isinstance(options.known, str):
         raise UsageError(f"known={options.known!r} applies to surveys only", hint="give ids of pages of the graph")
     chosen = local_pages(local, graph.names, graph.pages)
+    check_size(chosen.indices.size, chosen.rule)
     notes = _missing(chosen.missing, "in the graph")
     return _expanded(_KnownWeb(graph), chosen.indices, options, notes, progress)
 
@@ -126,10 +142,14 @@ def _of_replay(
         raise UsageError(f"{name} does not apply to a replay, which fetches no page", hint=f"omit {name}, or replay")
     web = replay_survey(survey)
     some_left = not web.fetched.all()
-    chosen = local_pages(local, web.graph.names, web.graph.pages, what="this survey", allow_all=some_left)
+    with SurveyFolder.open(survey.folder, write=False) as archive:
+        chosen = local_pages(
+            local, web.graph.names, web.graph.pages, what="this survey", allow_all=some_left, archive=archive
+        )
     pages = chosen.indices[web.fetched[chosen.indices]]
     if not pages.size:
         raise UsageError("none of the local pages was fetched in this survey", hint="see `surveyor top SURVEY`")
+    check_size(pages.size, chosen.rule)
     notes = _missing(chosen.missing + chosen.indices.size - pages.size, "fetched in the survey")
     known = options.known
     if isinstance(known, str):  # "all": no page is left to request
@@ -198,10 +218,10 @@ def _expanded(
     damping = DAMPING if options.damping is None else options.damping
     rng = RNG if options.rng is None else options.rng
     plan = ExpansionPlan(extra, options.selector, batch, damping, seed=rng, stable=options.stable)
-    truth = None
+    truth, ranks = None, None
     if options.truth:
-        scores = pagerank(graph, damping, TRUTH_TOLERANCE, options=SolverOptions(progress=progress)).scores[local]
-        truth = scores / scores.sum()
+        ranks = pagerank(graph, damping, TRUTH_TOLERANCE, options=SolverOptions(progress=progress)).scores
+        truth = ranks[local] / ranks[local].sum()
     errors: list[float] = []
 
     def watch(expansion: Expansion, _: CrawledGraph, now: Round) -> None:
@@ -214,7 +234,9 @@ def _expanded(
         start = np.flatnonzero(marked(np.asarray(options.known), graph.pages)).astype(np.int32)
     expanded = expand(graph, local, plan, start=start, gone=web.gone, blocked=web.blocked, watch=watch)
     ending = _ending(expanded, extra, options.stable)
-    run = CommunityRun(expanded, local, plan.select, damping, rng, ending, notes, truth, tuple(errors))
+    reached = (expanded.known.pages, expanded.batch_of)
+    impacts = None if ranks is None else largest_impacts(graph, ranks, local, *reached)
+    run = CommunityRun(expanded, local, plan.select, damping, rng, ending, notes, truth, tuple(errors), impacts)
     links = WebLinks(rows_of(graph), graph.pages, graph.names, web.redirects)
     return conclude(run, links, options.estimator, back_links)
 
@@ -244,6 +266,7 @@ class CommunityRun:
     notes: tuple[str, ...] = ()
     truth: FloatArray | None = None
     errors: tuple[float, ...] = ()
+    impacts: Impacts | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -260,7 +283,7 @@ class WebLinks:
 def conclude(
     run: CommunityRun, links: WebLinks, estimator: Method, back_links: Graph | BackLinks | None = None
 ) -> CommunityRank:
-    """Compute all estimates and the standard error from the fetched pages."""
+    """Compute all estimates from the fetched pages."""
     expanded, notes, rows, ids = run.expanded, run.notes, links.rows, links.ids
     other_names: dict[int, str] = {}
     redirects = links.redirects if links.resolve_links else None
@@ -283,7 +306,6 @@ def conclude(
         local_scores=local_rank(run.local, known_links, run.damping, TOLERANCE),
         estimate=estimates[estimator],
         estimates=estimates,
-        standard_error=jackknife(expanded.known, run.local, expanded.batch_of, estimator, known_links, run.damping),
         rounds=expanded.rounds,
         extra=expanded.extra,
         ending=run.ending,
@@ -296,8 +318,15 @@ def conclude(
         other_names=other_names,
         truth=run.truth,
         errors=run.errors,
-        notes=notes,
+        impacts=run.impacts,
+        notes=(*notes, *_cautions(expanded, run.local.size)),
     )
+
+
+def _cautions(expanded: Expanded, pages: int) -> tuple[str, ...]:
+    """Return the reasons why the estimate may be worse than the local rank."""
+    few = f"with fewer than {FEW_LOCAL} local pages the estimate is often worse than the local rank"
+    return (few,) * (pages < FEW_LOCAL) + (NO_BATCH,) * (not (expanded.batch_of > 0).any())
 
 
 def _opened(source: Source) -> Graph | Survey:

@@ -9,6 +9,9 @@ Local pages are selected by a rule, by a list in a file, or by name.
 | `prefix:https://example.org/docs` | this page and all below it; `…/docs*`: any continuation; https equals http |
 | `file:pages.txt` | one name per line; empty lines and lines that start with `#` are skipped |
 | `ids:0-1999,2500` | by id, for graphs without names |
+| `word:solar`, `words:solar,"heat pump"`, `all:…` | with any of these words and phrases, or with all (surveys only) |
+| `model:FILE` | that a trained model accepts (`surveyor topic train`; surveys only) |
+| `url:REGEX`, `tld:uk`, `not:RULE` | as in `surveyor sample` |
 | `all` | all pages, for surveys that know more pages than they have fetched |
 
 Without the first word the kind of rule is inferred: an existing file is a list, a URL with a path is a prefix, a host
@@ -31,6 +34,7 @@ import numpy as np
 from surveyor.arrays import AnyIntArray, BoolArray, IdArray, read_only
 from surveyor.errors import UsageError, check_range
 from surveyor.estimate.community.estimators import Method
+from surveyor.estimate.community.local_topics import TOPIC_KINDS, on_topic, parse_topic
 from surveyor.graph.formats.streams import reject_pipe
 from surveyor.rank.expansion import SELECTORS, Select
 from surveyor.web.urls import normalise
@@ -39,18 +43,23 @@ if TYPE_CHECKING:
     from surveyor.graph.back_links import BackLinks
     from surveyor.graph.csr import Graph
     from surveyor.graph.names import Names
+    from surveyor.store.directory import SurveyFolder
     from surveyor.survey.survey import Survey
 
-KINDS = ("host", "domain", "prefix", "file", "ids", "all")
-RULES = "rules are host:HOST, domain:DOMAIN, prefix:URL, file:PATH, ids:0-1999 and all"
+KINDS = ("host", "domain", "prefix", "file", "ids", "all", *TOPIC_KINDS)
+RULES = (
+    "rules are host:HOST, domain:DOMAIN, prefix:URL, file:PATH, ids:0-1999 and all, "
+    "and the topics words:a,b, all:a,b, model:FILE, url:REGEX, tld:SUFFIX and not:RULE"
+)
 HOST = re.compile(r"[\w-]+(\.[\w-]+)+\.?(:\d+)?|localhost(:\d+)?|\[[0-9a-fA-F:.]+\](:\d+)?")
 IDS = re.compile(r"\d+(-\d+)?(,\d+(-\d+)?)*")
 MAX_MISSING = 1_000_000  # ids beyond the last page that are counted as missing
 EXPECTED = "give a rule, a list of names or ids, or one boolean per page"
+MIN_LOCAL = 5  # local pages: with fewer, the order is worse than that of the local rank
 SHOWN = 3  # hosts shown in a hint
 LocalPagesLike = str | Sequence[str] | Sequence[int] | AnyIntArray | BoolArray
 Known = Literal["all", "local"]
-EXTRA, SELECT, DAMPING, RNG = "2n", "complement", 0.85, 7
+EXTRA, SELECT, DAMPING, RNG = "2n", "explore", 0.85, 7
 NUMBER = re.compile(r"(?P<times>\d+(?:\.\d+)?|\.\d+)?\s*\*?\s*n|(?P<pages>\d{1,3}(?:,\d{3})+|\d[\d_]*)", re.IGNORECASE)
 
 
@@ -73,11 +82,11 @@ class LocalRule:
         if text == "all":
             return cls("all")
         if word in KINDS and colon and not value.startswith("//"):
-            if not value or word == "all":
-                raise UsageError(
-                    f"the rule {text!r} has no value" if word != "all" else f"the rule {text!r} takes no value",
-                    hint=RULES,
-                )
+            if not value:
+                raise UsageError(f"the rule {text!r} has no value", hint=RULES)
+            if word in TOPIC_KINDS:
+                kind, _, value = parse_topic(text).text.partition(":")
+                return cls(kind, value)
             return cls(word, value.lower() if word in ("host", "domain") else value)
         if _is_file(text):
             return cls("file", text)
@@ -116,17 +125,22 @@ def local_pages(
     ids: AnyIntArray | None = None,
     what: str = "this graph",
     allow_all: bool = False,
+    archive: SurveyFolder | None = None,
 ) -> LocalPages:
     """Return the indices of the local ones among `count` pages with these names, if they have any.
 
     `ids` are the page ids if they differ from the indices. Unless `allow_all`, at least one page must remain outside.
-    `what` describes the pages in messages.
+    `what` describes the pages in messages. Words and models read the text of pages from `archive`.
     """
     if not isinstance(local, str | list | tuple | np.ndarray):
         raise UsageError(f"local must be a rule or a list of pages, got {type(local).__name__}", hint=EXPECTED)
     if isinstance(local, str):
         rule = LocalRule.parse(local)
-        found, missing, description = *_by_rule(rule, names, count, ids, what), str(rule)
+        if rule.kind in TOPIC_KINDS and str(rule) != "all":
+            found, missing = on_topic(parse_topic(str(rule)), _named(names, what), count, archive), 0
+        else:
+            found, missing = _by_rule(rule, names, count, ids, what)
+        description = str(rule)
     elif len(local) and all(isinstance(entry, str) for entry in local):
         found, missing = _listed([str(entry) for entry in local], _named(names, what), count)
         description = f"{len(local):,} pages by name"
@@ -143,9 +157,21 @@ def local_pages(
     return LocalPages(read_only(np.flatnonzero(found).astype(np.int32)), description, missing)
 
 
+def check_size(pages: int, rule: str) -> None:
+    """Raise an error if there are too few local pages."""
+    if pages < MIN_LOCAL:
+        some = "1 page" if pages == 1 else f"{pages:,} pages"
+        raise UsageError(
+            f"local {rule} selects {some}, and a global rank is estimated for at least {MIN_LOCAL}",
+            hint="select more pages, such as the whole host, and look up these in the result",
+        )
+
+
 def list_digest(local: LocalPagesLike) -> str:
-    """Return a digest of a list of pages, in memory or in a file; empty for other rules."""
+    """Return a digest of a list of pages, in memory or in a file, or of a model; empty for other rules."""
     rule = LocalRule.parse(local) if isinstance(local, str) else None
+    if rule is not None and rule.kind == "model":
+        return parse_topic(str(rule)).digest
     if rule is not None and rule.kind != "file":
         return ""
     entries = _lines(Path(rule.value)) if rule is not None else [str(entry) for entry in np.asarray(local).tolist()]

@@ -1,4 +1,4 @@
-"""The result of `sv.community`: local rank and estimated global rank of local pages, with standard errors."""
+"""The result of `sv.community`: local rank and estimated global rank of local pages."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import numpy as np
 from surveyor.arrays import FloatArray, IdArray, IntArray, data_frame
 from surveyor.errors import UsageError
 from surveyor.estimate.community.estimators import Estimate
+from surveyor.estimate.community.impact import Impacts
 from surveyor.estimate.community.known_graph import Round
 
 if TYPE_CHECKING:
@@ -35,7 +36,6 @@ class CommunityRank:
     local_scores: FloatArray  # PageRank by the links among the local pages alone, summing to 1
     estimate: Estimate  # by the requested estimator
     estimates: Mapping[str, Estimate]  # by all estimators
-    standard_error: FloatArray | None  # of each score, by a jackknife over batches; not a bound
     rounds: tuple[Round, ...]
     extra: IdArray  # ids of the requested pages, in order
     ending: Ending
@@ -49,6 +49,7 @@ class CommunityRank:
     truth: FloatArray | None = None  # true global rank of the local pages, if the whole graph was ranked
     errors: tuple[float, ...] = ()  # L1 distance of the crawled estimate from the truth at the start of each round
     notes: tuple[str, ...] = ()
+    impacts: Impacts | None = None  # of outside pages by their true ranks, if the whole graph was ranked
 
     @property
     def scores(self) -> FloatArray:
@@ -64,11 +65,6 @@ class CommunityRank:
     def distance(self) -> float:
         """The L1 distance between the estimate and the local rank, from 0 to 2."""
         return float(np.abs(self.scores - self.local_scores).sum())
-
-    @property
-    def total_standard_error(self) -> float | None:
-        """The sum of the standard errors of all local pages."""
-        return None if self.standard_error is None else float(self.standard_error.sum())
 
     @property
     def disagreement(self) -> float:
@@ -112,8 +108,6 @@ class CommunityRank:
             "local_share": float(self.local_scores[entry]),
             "change": int(self.local_positions[entry] - self.positions[entry]),  # positions gained
         }
-        if self.standard_error is not None:
-            row["standard_error"] = float(self.standard_error[entry])
         if self.truth is not None:
             row["true_share"] = float(self.truth[entry])
         return row
@@ -125,6 +119,19 @@ class CommunityRank:
         indices = np.searchsorted(self.known.pages, self.pages)
         target = None if page is None else int(indices[self._entry(page)])
         return movers(self.known, self._ranks, indices, target, count, damping=self.damping, method="frontier")
+
+    def largest_impacts(self, count: int = 10) -> list[dict[str, Any]]:
+        """Return the outside pages with the largest impact: the probability to be there and follow a link to L.
+
+        `round` is the round in which a page was fetched: 0 if it was known at the start, None if it was not fetched.
+        """
+        if self.impacts is None:
+            raise UsageError("the impact needs the true ranks of all pages", hint="pass a graph and truth=True")
+        pages, impacts, rounds = (values[:count].tolist() for values in self.impacts[:3])
+        return [
+            {"page": page, "name": self.name(page), "impact": impact, "round": None if number < 0 else number}
+            for page, impact, number in zip(pages, impacts, rounds, strict=True)
+        ]
 
     @cached_property
     def _ranks(self) -> FloatArray:
@@ -158,7 +165,6 @@ class CommunityRank:
             "rng": self.rng,
             "ending": self.ending,
             "distance": self.distance,
-            "total_standard_error": self.total_standard_error,
             "disagreement": self.disagreement,
             "notes": list(self.notes),
             "rounds": [
@@ -170,6 +176,8 @@ class CommunityRank:
         if self.truth is not None:
             fields["comparison"] = {name: self.compare(name).to_dict() for name in ("local", *self.estimates)}
             fields["errors"] = list(self.errors)
+        if self.impacts is not None:
+            fields["impact"] = {"fetched_share": self.impacts.fetched, "pages": self.largest_impacts(top)}
         return fields
 
     def to_polars(self) -> polars.DataFrame:
@@ -187,8 +195,6 @@ class CommunityRank:
         columns["local_position"] = self.local_positions[order]
         columns["local_share"] = self.local_scores[order]
         columns["change"] = (self.local_positions - self.positions)[order]
-        if self.standard_error is not None:
-            columns["standard_error"] = self.standard_error[order]
         if self.truth is not None:
             columns["true_share"] = self.truth[order]
         return columns

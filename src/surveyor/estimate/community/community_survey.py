@@ -36,6 +36,7 @@ from surveyor.estimate.community.community_options import (
     LocalPages,
     LocalPagesLike,
     LocalRule,
+    check_size,
     list_digest,
     local_pages,
 )
@@ -191,7 +192,7 @@ def _local_pages(base: SurveyFolder, urls: list[str], ids: IdArray, local: Local
     if not urls:
         raise UsageError(f"{name} has no fetched page", hint=f"resume it: surveyor crawl --out {base.folder}")
     what = f"the {len(urls):,} pages fetched in {name}"
-    return local_pages(local, Names.of(urls), len(urls), ids=ids, what=what, allow_all=True)
+    return local_pages(local, Names.of(urls), len(urls), ids=ids, what=what, allow_all=True, archive=base)
 
 
 def _create(
@@ -205,6 +206,7 @@ def _create(
     manifest = base.manifest
     stored, ignored = honoured(manifest, [name for name in KEPT if origins.get(name, "default") != "default"])
     pages = select_pages(base, local, only_local=options.known == "local")
+    check_size(pages.local_count, pages.local.rule)
     extra = options.extra_pages(pages.local_count)
     record = CommunityRecord(
         base=base.folder.name,
@@ -262,7 +264,7 @@ def _resume(
         path,
         [
             ("--local", rule, record.rule),
-            ("the list of local pages", None if local is None else list_digest(local), record.digest),
+            ("the list or model of local pages", None if local is None else list_digest(local), record.digest),
             ("--select", options.select, record.select),
             ("--rounds", options.rounds, record.rounds),
             ("--damping", if_set(settings, origins, "damping"), damping),

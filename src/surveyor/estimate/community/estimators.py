@@ -19,21 +19,20 @@ differ in what they assume for it:
 
   with one factor each for links to local pages, to other fetched pages, and to pages that were not fetched. Before any
   batch the factors are φ², 1 and 1, with φ the share of the rank of local pages that leaves them. Each parent gets its
-  own factors in the same way, from its fetched children, with the factors of all pages as the prior. Each page that was
-  not fetched gets UNSEEN instead of 1, because it also represents pages that no link has revealed yet. With b batches
-  the estimate is (1 − 1/b) of this and 1/b of *crawled*, which is more accurate while few batches show how outside
-  pages link.
+  own factors in the same way, from its fetched children, with the factors of all pages as the prior. *How much* rank
+  returns to the local pages follows from these factors. *Which* local pages get it: a part like the links of the
+  parents, the other part like the links of all pages fetched in batches, each with total weight 1. Of PARTS, the part
+  is chosen that predicts the links of each batch best (likelihood) from the batches before it. Each page that was not
+  fetched gets UNSEEN instead of 1, because it also represents pages that no link has revealed yet. With b batches the
+  estimate is (1 − 1/b) of this and
+  1/b of *crawled*, which is more accurate while few batches show how outside pages link.
 
-PRIOR, UNSEEN and φ² were chosen on some domains and tested on others: `experiments/estimators.py`.
+PARTS, SPREAD, PRIOR, UNSEEN and φ² were chosen on some domains and tested on others: `experiments/estimators.py`.
 
 **Proven error.** Each system is x = M x + c with M ≥ 0 and column sums of at most d. After a Gauss–Seidel sweep that
 changed x by D (L1), the residual is at most d D, so the error of x is at most d D / (1 − d), and the error of local
 shares with sum s is at most twice that over s. Rounding is added. This bounds the error of the solver only: no bound
 exists for the rank sent by pages that were not fetched.
-
-**Standard error.** The jackknife measures how much the estimate depends on which pages were fetched: the extra pages
-are divided into a few groups of batches, each group is left out in turn, and the scaled spread of the estimates is the
-standard error. It does not cover pages that no batch could have reached.
 
 Cost: some dozen sweeps over the links of the fetched pages.
 """
@@ -56,11 +55,12 @@ if TYPE_CHECKING:
 
 Method = Literal["auto", "crawled", "frontier"]
 
+PARTS = np.array([0.0, 0.5, 1.0])  # of the returning rank, divided like the links of all pages fetched in batches
+SPREAD = 0.1  # part of a predicted distribution that is uniform: no link is impossible
 UNSEEN = 1.5  # teleportation to a frontier page and to the unknown pages behind it
 PRIOR = 1.0  # weight of the assumed factors, in pages
 MAX_SWEEPS = 1000
-ROUGH = 1e-6  # tolerance of intermediate ranks and of the jackknife
-GROUPS = 8  # of batches, each left out in turn by the jackknife
+ROUGH = 1e-6  # tolerance of intermediate ranks
 SPACING = float(np.finfo(np.float64).eps)
 
 
@@ -112,7 +112,7 @@ def estimate(
     away = leaking.ranks * known.leaving * web.inverse
     leaves = float(away[local].sum() / leaking.ranks[local].sum())
     factors, by_parent = _return_factors(web, is_local, batch_of, leaves)
-    passed_on = _passed_on(known, web, is_local, by_parent)
+    passed_on, part = _passed_on(known, web, is_local, by_parent, batch_of)
     copying = _shares(_copying(web, passed_on, is_local, leaking.ranks, local, damping, tolerance), local, "auto")
     batches = np.unique(batch_of[batch_of > 0]).size
     share = 1 / batches if batches else 0.0
@@ -121,7 +121,7 @@ def estimate(
         crawled = estimate(known, local, batch_of, "crawled", damping=damping, tolerance=tolerance)
         scores, error = (1 - share) * scores + share * crawled.scores, (1 - share) * error + share * crawled.error
     returns = dict(zip(("local", "extra", "unfetched"), map(float, factors), strict=True))
-    explanation = _explanation(int((batch_of > 0).sum()), batches, leaves, returns)
+    explanation = _explanation(int((batch_of > 0).sum()), batches, leaves, returns, part)
     return Estimate(scores, error, "auto", {"copying": 1 - share, "crawled": share}, explanation, returns)
 
 
@@ -141,14 +141,42 @@ def _return_factors(
     return factors, (observed + PRIOR * factors[:, None]) / (predicted + PRIOR)
 
 
-def _passed_on(known: CrawledGraph, web: FrontierLinks, is_local: BoolArray, factors: FloatArray) -> FrontierReturns:
-    """Return how frontier pages link, in multiples of each parent; no page passes on more rank than it has."""
+def _pooled_part(known: CrawledGraph, web: FrontierLinks, is_local: BoolArray, batch_of: IntArray) -> float:
+    """Return the part that predicts the links of each batch best from the batches before it."""
+    from surveyor.kernels.crawled_graph import Batches, predict_batches
+
+    order = np.argsort(batch_of, kind="stable")
+    fits = np.zeros(PARTS.size)
+    predict_batches(known, web, Batches(batch_of, is_local, order[batch_of[order] > 0]), PARTS, SPREAD, fits)
+    return float(PARTS[PARTS.size - 1 - int(np.argmax(fits[::-1]))])  # without evidence the last: it preserves ties
+
+
+def _pool(known: CrawledGraph, web: FrontierLinks, is_local: BoolArray, batch_of: IntArray) -> FloatArray | None:
+    """Return how the links of pages fetched in batches divide among the local pages; None if none leads there."""
+    weights = np.where(np.repeat(batch_of > 0, known.degrees), np.repeat(web.inverse, known.degrees), 0.0)
+    into = np.bincount(known.indices, weights=weights, minlength=is_local.size) * is_local
+    total = float(into.sum())
+    return into / total if total > 0 else None
+
+
+def _passed_on(
+    known: CrawledGraph, web: FrontierLinks, is_local: BoolArray, factors: FloatArray, batch_of: IntArray
+) -> tuple[FrontierReturns, float]:
+    """Return how frontier pages link, in multiples of each parent, and the pooled part.
+
+    No page passes on more rank than it has.
+    """
     from surveyor.kernels.crawled_graph import FrontierReturns
 
     to_local = _counted(web, is_local)
     passed = (factors * np.stack([to_local, known.degrees - to_local, known.leaving])).sum(axis=0) * web.inverse
     to_local_part, to_extra, to_unfetched = factors / np.maximum(passed, 1.0)
-    return FrontierReturns(to_local_part, to_extra, to_unfetched, known.leaving.astype(np.float64), UNSEEN)
+    pool = _pool(known, web, is_local, batch_of)
+    part = 0.0 if pool is None else _pooled_part(known, web, is_local, batch_of)
+    pooled = np.zeros(is_local.size) if pool is None else part * pool
+    amount, children = to_local_part * to_local * web.inverse, known.leaving.astype(np.float64)
+    copied = (1 - part) * to_local_part
+    return FrontierReturns(copied, to_extra, to_unfetched, children, UNSEEN, amount, pooled), part
 
 
 def _copying(
@@ -217,7 +245,7 @@ def _shares(solved: _Solved, local: IdArray, method: str) -> Estimate:
     return Estimate(ranks / total, error, method)
 
 
-def _explanation(extra: int, batches: int, leaves: float, returns: Mapping[str, float]) -> str:
+def _explanation(extra: int, batches: int, leaves: float, returns: Mapping[str, float], part: float) -> str:
     if not batches:
         return (
             "copying assumes that pages not fetched link like the pages that link to them, with a factor of"
@@ -227,7 +255,8 @@ def _explanation(extra: int, batches: int, leaves: float, returns: Mapping[str, 
     return (
         "copying assumes that pages not fetched link like the pages that link to them, with factors measured on the"
         f" {extra:,} pages fetched in {batches:,} batches: {returns['local']:.2f} for links to local pages,"
-        f" {returns['extra']:.2f} for links to other fetched pages; weight of crawled 1/{batches:,}"
+        f" {returns['extra']:.2f} for links to other fetched pages; {100 * part:.0f} % of the rank that returns is"
+        f" divided like the links of these pages; weight of crawled 1/{batches:,}"
     )
 
 
@@ -250,25 +279,6 @@ def local_rank(local: IdArray, links: KnownLinks, damping: float, tolerance: flo
     alone = links(np.sort(local))
     start = np.zeros(local.size, np.int64)
     return estimate(alone, _indices(alone, local), start, "crawled", damping=damping, tolerance=tolerance).scores
-
-
-def jackknife(
-    known: CrawledGraph, local: IdArray, batch_of: IntArray, method: Method, links: KnownLinks, damping: float
-) -> FloatArray | None:
-    """Return the jackknife standard error of each local score; None with fewer than two batches."""
-    batches = np.unique(batch_of[batch_of > 0])
-    groups = min(GROUPS, batches.size)
-    if groups < 2:
-        return None
-    scores = np.empty((groups, local.size))
-    for group in range(groups):
-        kept = (batch_of == 0) | (np.searchsorted(batches, batch_of) % groups != group)
-        rest = links(known.pages[kept])
-        scores[group] = estimate(
-            rest, _indices(rest, local), batch_of[kept], method, damping=damping, tolerance=ROUGH
-        ).scores
-    standard_error: FloatArray = np.sqrt((groups - 1) * scores.var(axis=0))
-    return standard_error
 
 
 def _indices(known: CrawledGraph, pages: IdArray) -> IdArray:
