@@ -44,6 +44,7 @@ def pipe(text: str) -> Iterator[str]:
         writer.join(5)
 
 
+@pytest.mark.usefixtures("tiny_communities")
 @pytest.mark.parametrize(
     ("words", "text"),
     [

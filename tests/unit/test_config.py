@@ -27,6 +27,7 @@ from surveyor.web import scope
 VALUES: dict[str, list[Any]] = {
     "until": [f"pages={count}" for count in range(1, 6)],
     "strategy": ["breadth", "opic", "cho", "random", "tracking"],
+    "topic": [f"word:{name}" for name in "abcde"],
     "scope": ["host", "domain", "prefix", "any", "host"],
     "depth": [0, 1, 2, 3, 4],
     "budget": ["star", "power:0.8", "flat:5", "7", "none"],

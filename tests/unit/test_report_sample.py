@@ -115,7 +115,7 @@ def test_write_pages(sample: Sample, tmp_path: Path, name: str) -> None:
     assert weights == pytest.approx(expected["weight"])
     arts = np.array(["/arts/" in row["url"] for row in rows])
     share = sample.share("url:/arts/")
-    assert share.low < weights[arts].sum() < share.high  # burn-in may differ
+    assert share.low - 1e-12 <= weights[arts].sum() <= share.high + 1e-12  # burn-in may differ; a census has no error
 
 
 def test_names_in_files_are_unchanged(hostile: Sample, tmp_path: Path) -> None:
