@@ -17,7 +17,7 @@ help:
 	@echo "make fuzz         property tests with new random examples, and a fuzzer per format (INPUTS=20000 each)"
 	@echo "make coverage     the tests with the JIT off, so that coverage includes the kernels"
 	@echo "make bench        compare with other libraries (about 45 minutes)"
-	@echo "make experiments  regenerate the tables of the documentation (about two hours; DATA=folder of real graphs)"
+	@echo "make experiments  regenerate the tables of the documentation (several hours; DATA=folder of real graphs)"
 	@echo "make experiments-large  domain scores at 89 million domains (two hours, 35 GB of disk)"
 	@echo "make clean        remove .venv and everything that is generated"
 
@@ -54,6 +54,12 @@ experiments: .venv/ready
 	$(BIN)/python -m experiments.rankmass --data $(DATA)
 	$(BIN)/python -m experiments.opic --out plots
 	$(BIN)/python -m experiments.freshness
+	$(BIN)/python -m experiments.watching --out plots
+	$(BIN)/python -m experiments.watch_freshness
+	$(BIN)/python -m experiments.watch_live
+	$(BIN)/python -m experiments.no_graph --new 500
+	$(BIN)/python -m experiments.no_graph --kills 30
+	$(BIN)/python -m experiments.scouting
 	$(BIN)/python -m experiments.guarantee
 	$(BIN)/python -m experiments.sampled_coverage --part validity --data $(DATA)
 	$(BIN)/python -m experiments.sampled_coverage --part adversarial --crawls 900
@@ -69,6 +75,13 @@ experiments: .venv/ready
 	$(BIN)/python -m experiments.hostile_web
 	$(BIN)/python tests/attacks/costs.py
 	$(BIN)/python -m experiments.reputation
+	$(BIN)/python -m experiments.tse_draws --runs 60
+	$(BIN)/python -m experiments.farms --seeds 1,2
+	$(BIN)/python -m experiments.farms --rerank 1000000
+	$(BIN)/python -m experiments.small_communities --data $(DATA) --pages
+	$(BIN)/python -m experiments.random_selection --data $(DATA)
+	$(BIN)/python -m experiments.influence --data $(DATA) --plots plots
+	$(BIN)/python -m experiments.sampled_parts --data $(DATA) --runs 100 --walk-runs 15
 	$(BIN)/python -m experiments.communities_live
 	$(BIN)/python -m experiments.back_links --data $(DATA)
 	$(BIN)/python -m experiments.focused --data $(DATA) --plots plots

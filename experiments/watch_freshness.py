@@ -44,7 +44,7 @@ from surveyor.web.urls import host, origin
 
 BUDGET = 0.3  # of the sum of all change rates
 LEARNING = 2 / 3  # of the time
-SEEDS = 5  # pages from which the crawl starts
+SEEDS = 200  # random pages from which the crawl starts
 BEGIN = 1.75e9
 RESPONSE = 0.05  # seconds
 DELAY = 0.1  # seconds between two requests to a host
@@ -123,7 +123,7 @@ def reachable_web(recipe: Recipe, seed: int) -> tuple[Graph, WatchedWeb, list[in
     """Return a web whose importance is PageRank from its seeds, with their pages."""
     graph = synthetic_web(replace(PRESETS["web"], pages=recipe.pages), rng=seed).graph
     web = watched_web(recipe, seed)
-    seeds = np.argsort(-pagerank(graph, tolerance=1e-7).scores)[:SEEDS]
+    seeds = np.random.default_rng(seed).permutation(graph.pages)[:SEEDS]
     teleport = np.zeros(graph.pages)
     teleport[seeds] = 1 / seeds.size
     return graph, replace(web, importance=pagerank(graph, teleport=teleport, tolerance=1e-9).scores), seeds.tolist()
