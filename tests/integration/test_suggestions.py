@@ -43,6 +43,7 @@ def keeps(commands: list[list[str]], *words: str) -> bool:
     ],
 )
 @pytest.mark.slow
+@pytest.mark.usefixtures("tiny_communities")
 def test_of_graphs(capsys: pytest.CaptureFixture[str], words: list[str], kept: list[str]) -> None:
     Path(GRAPH).write_text(LINKS)
     Path("list.txt").write_text("b.example\n")
