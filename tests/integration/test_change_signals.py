@@ -20,7 +20,7 @@ from attack import attack
 
 from fake_web import CONTACT, Alone, Sites, moved
 from surveyor.config import Settings
-from surveyor.crawler.change_signals import ChangeSignals, Signal, sites_of
+from surveyor.crawler.change_signals import FEW, LEAST_INTERVAL, RARELY, ChangeSignals, Signal, sites_of
 from surveyor.crawler.preview import polite_client
 from surveyor.crawler.sources.live import Connection
 from surveyor.fetch.http import Fetched
@@ -50,7 +50,7 @@ class Reading:
     def __init__(self, answers: dict[str, Any], **options: Any) -> None:
         self.answers, self.time = answers, Alone()
         self.client = Sites(self.time, answers)
-        self.signals = ChangeSignals(SITE, **options)
+        self.signals = ChangeSignals(SITE, **{"few": 0, **options})
         self.visited: dict[str, float] = {}
 
     def read(self, at: float) -> list[Signal]:
@@ -118,6 +118,20 @@ def test_a_list_is_not_requested_before_it_is_due() -> None:
     assert reading.signals.requests == 1
     reading.read(10 * DAY + 7300)
     assert reading.signals.requests == 2
+
+
+@pytest.mark.parametrize(("pages", "seconds"), [(29, RARELY), (30, LEAST_INTERVAL)])
+def test_a_sitemap_of_few_pages_is_read_once_a_week(pages: int, seconds: float) -> None:
+    urls = [f"{SITE}/{number}" for number in range(pages)]
+    reading = Reading({MAP: answer(MAP, entries(dict.fromkeys(urls, day(3))), etag='"1"')}, few=FEW)
+    reading.visited = dict.fromkeys(urls, 5 * DAY)
+    reading.read(10 * DAY)
+    state = reading.signals.states[MAP]
+    assert state.due - state.read_at == pytest.approx(seconds)
+    reading.answers[MAP] = Fetched(MAP, 304, etag='"1"', not_modified=True)
+    reading.read(20 * DAY)
+    state = reading.signals.states[MAP]
+    assert state.due - state.read_at == pytest.approx(seconds)
 
 
 def test_requests_are_conditional() -> None:
@@ -258,7 +272,7 @@ def live_site() -> Iterator[Live]:
 def test_over_http_an_unchanged_sitemap_is_not_sent_again() -> None:
     with live_site() as site:
         settings = Settings(contact=CONTACT, allow=("127.0.0.1",), delay=0.0)
-        signals = ChangeSignals(site.url, interval=0.0)
+        signals = ChangeSignals(site.url, interval=0.0, few=0)
         signals.most = 1
 
         async def ask() -> list[list[Signal]]:

@@ -94,7 +94,7 @@ def test_a_month(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("sitemaps", [frozenset(), frozenset({"www.site0.example"})], ids=["no lists", "lists"])
 def test_kills_and_resumes_give_the_same_schedule(tmp_path: Path, sitemaps: frozenset[str]) -> None:
-    path, web, before = crawled(tmp_path, pages=20, sitemaps=sitemaps)
+    path, web, before = crawled(tmp_path, pages=40, sitemaps=sitemaps)
     for _ in range(5):
         web.kill_at = len(web.log) + 17
         with pytest.raises(Killed):

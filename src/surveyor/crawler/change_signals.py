@@ -3,7 +3,8 @@
 Lists are fetched as politely as pages: robots.txt first, one at a time, with the crawl delay of the host. Requests
 are conditional, are not sent before a list expires, and number at most `most` per reading. A nested sitemap is
 fetched again only if its index gives it a new date, or none. The least recently read lists come first, so that a large
-site is read over several readings.
+site is read over several readings. A sitemap that dates few known pages is read once a week: read more often it would
+take more requests than its signals save.
 
 A signal is an entry whose date is later than the last visit of its page and, after the first reading of the list, than
 the date before. Dates more than a day in the future are
@@ -37,6 +38,8 @@ DAY = 86_400.0
 FUTURE = DAY  # seconds that a date may be ahead of this clock
 LEAST_INTERVAL = 3_600.0  # seconds between two requests for a list that does not declare when it expires
 LONGEST_INTERVAL = 8 * DAY  # seconds until a list is requested again that could not be read, doubled each time
+FEW = 30  # known pages with dates; a sitemap with fewer costs more requests than its signals save
+RARELY = 7 * DAY  # seconds between two requests for such a sitemap
 FIND_AGAIN = DAY  # seconds after which the sitemaps of a site are looked up again
 
 
@@ -67,12 +70,14 @@ class ChangeSignals:
     feeds: Sequence[str] = ()
     most: int = 20  # requests per reading
     interval: float = LEAST_INTERVAL
+    few: int = FEW  # a sitemap that dates fewer known pages is read once a week
     problems: dict[str, str] = field(default_factory=dict)  # why lists could not be read, by URL
     requests: int = 0  # so far, without robots.txt
     _lists: dict[str, ListState] = field(default_factory=dict)
     _dates: dict[str, float] = field(default_factory=dict)  # of pages
     _found: float = -math.inf  # time at which its sitemaps were looked up
     _not_before: float = 0.0  # time before which nothing is requested
+    _dated: int = 0  # known pages with dates in the list that is being read
     _stored: dict[str, ListState] = field(default_factory=dict)  # of lists of other domains, until they are found
 
     def __post_init__(self) -> None:
@@ -143,9 +148,12 @@ class ChangeSignals:
             url = min(due, key=lambda one: self._lists[one].read_at)
             listing = await self._fetch(fetcher, url, self._lists[url])
             if listing is not None:
+                self._dated = 0
                 for signal in self._signals(listing, url, last_visit, now):
                     known = signals.get(signal.url, signal)
                     signals[signal.url] = max(known, signal, key=lambda one: one.modified)
+                if listing.kind == "sitemap" and self._dated < self.few:
+                    self._lists[url].due = self._lists[url].read_at + RARELY
         return list(signals.values())
 
     async def _fetch(self, fetcher: PoliteClient, url: str, known: ListState) -> Listing | None:
@@ -158,6 +166,7 @@ class ChangeSignals:
             return None
         known.due = max(known.due, min(expiry(joined(fetched.headers), now), now + 24 * self.interval))
         if fetched.not_modified:
+            known.due = now + RARELY if before >= 0.99 * RARELY else known.due
             return None
         listing = await fetcher.listing(url, fetched.body)
         if listing is None or isinstance(listing, Failure):
@@ -201,6 +210,7 @@ class ChangeSignals:
             if visited is None:
                 continue
             self._dates[url] = max(modified, before or 0.0)
+            self._dated += 1
             if visited == -math.inf or (before is not None and modified <= before):
                 continue
             whole_day = before is not None and modified % DAY == 0  # a date without a time: any time of that day
