@@ -96,6 +96,25 @@ def test_distributions_fits_recall_pages_and_draws() -> None:
     assert found.mean("topic_link_share").value == pytest.approx(1.0)  # no page of the camps links elsewhere
 
 
+@pytest.mark.parametrize("method", ["uniform", "trial"])
+def test_differences_of_recall_are_covered_where_few_pages_differ(method: str) -> None:
+    graph, _ = two_camps()
+    names = [name for name in map(graph.name, range(graph.pages)) if "left" in name or "right" in name]
+    right, runs = 0, 100 if method == "uniform" else 25
+    for rng in range(runs):
+        random = np.random.default_rng(rng)
+        one = [name for name in names if random.random() < 0.5]
+        other = one[: len(one) - 3]
+        found = sv.sample(graph, "url:left|right", until="steps=120", method=method, rng=rng)
+        difference = found.recall_difference(one, other)
+        assert difference.low < difference.value < difference.high
+        right += difference.low <= 3 / len(names) <= difference.high
+    assert right >= 0.93 * runs
+    everything = sv.sample(graph, "url:left|right", until="steps=1000", method="uniform")
+    exact = everything.recall_difference(one, other)
+    assert exact.low == exact.high == pytest.approx(3 / len(names))  # all pages were drawn
+
+
 def test_functions_and_arrays_as_properties_and_topics() -> None:
     graph, camp = two_camps()
     found = sv.sample(graph, lambda page: "off" not in page.url, until="steps=20k")

@@ -179,9 +179,11 @@ def _warnings(diagnostics: Diagnostics) -> list[str]:
     warnings = []
     name, ess = min(diagnostics.ess.items(), key=lambda item: item[1])
     if ess < MIN_ESS:
+        below = f"effective sample size {ess:.0f} ({name}) is below {MIN_ESS:.0f}"
         warnings.append(
-            f"effective sample size {ess:.0f} ({name}) is below {MIN_ESS:.0f}: the coverage of intervals is below their"
-            " level; walk longer"
+            f"{below}: the coverage of intervals is below their level; walk longer"
+            if diagnostics.walked
+            else f"{below}: intervals are wide; draw more pages"
         )
     name, rhat = max(diagnostics.rhat.items(), key=lambda item: -math.inf if math.isnan(item[1]) else item[1])
     if rhat > MAX_RHAT:

@@ -73,6 +73,25 @@ def clopper_pearson(share: float, trials: float, level: float) -> tuple[float, f
     return min(low, share), max(high, share)  # contains a share that equals 1 up to rounding
 
 
+def difference_interval(one: tuple[float, float, float], other: tuple[float, float, float]) -> tuple[float, float]:
+    """Return the interval of the difference of the shares of two classes of the same pages.
+
+    Each is given as its value, low and high. The distances from the values to the ends are added as variances are, with
+    the correlation of multinomial counts (Zou and Donner 2008). If neither class was drawn, both may still exist.
+
+    >>> [round(end, 3) for end in difference_interval((0.0, 0.0, 0.01), (0.0, 0.0, 0.01))]
+    [-0.01, 0.01]
+    """
+    (p, low, high), (q, least, most) = one, other
+    odds = p * q / ((1 - p) * (1 - q)) if p < 1 and q < 1 else 1.0
+    correlation = -math.sqrt(min(odds, 1.0))
+
+    def length(a: float, b: float) -> float:
+        return math.sqrt(a * a + b * b - 2 * correlation * a * b)
+
+    return p - q - length(p - low, most - q), p - q + length(high - p, q - least)
+
+
 @lru_cache(maxsize=4096)
 def hypergeometric_interval(found: int, draws: int, population: int, level: float) -> tuple[int, int]:
     """Return how many of a population have a property, if `found` of so many draws without replacement have it.

@@ -16,7 +16,7 @@ from surveyor.arrays import FloatArray, IntArray
 from surveyor.errors import UsageError
 from surveyor.estimate.sampling import estimates
 from surveyor.estimate.sampling.diagnostics import Diagnostics, diagnose
-from surveyor.estimate.sampling.distributions import hypergeometric_interval
+from surveyor.estimate.sampling.distributions import difference_interval, hypergeometric_interval
 from surveyor.estimate.sampling.estimates import Distribution, Estimate, uniform_draws
 from surveyor.estimate.sampling.goodness_of_fit import GoodnessOfFit, goodness_of_fit
 from surveyor.estimate.sampling.in_links import InLinkCoverage
@@ -183,14 +183,19 @@ class Sample:
         name = self.source.url
         one, two = ({normalise(str(url)) or str(url) for url in index} for index in (urls, other))
 
-        def value(page: int) -> int:
+        def sign(page: int) -> int:
             url = normalise(name(page)) or name(page)
             return (url in one) - (url in two)
 
-        found = self._estimate(Property("recall difference", value), partial(estimates.mean, level=level))
+        found = self._estimate(Property("recall difference", sign), partial(estimates.mean, level=level))
+        share = partial(estimates.share, level=level)
+        more = self._estimate(Property("in the first", lambda page: sign(page) > 0), share, widened=False)
+        fewer = self._estimate(Property("in the other", lambda page: sign(page) < 0), share, widened=False)
+        low, high = difference_interval((more.value, more.low, more.high), (fewer.value, fewer.low, fewer.high))
         missed = self.reach.missed_share
-        low, high = ((1 - missed) * end + sign * missed for end, sign in ((found.low, -1), (found.high, 1)))
-        return replace(found, low=max(low, -1.0), high=min(high, 1.0), is_share=True)
+        low, high = (1 - missed) * low - missed, (1 - missed) * high + missed
+        method = "difference of shares, square-and-add interval"
+        return replace(found, low=max(low, -1.0), high=min(high, 1.0), method=method, is_share=True)
 
     def draws(self, count: int, *, rng: int | None = None) -> list[str]:
         """Draw pages uniformly from the topic, with replacement."""
@@ -276,7 +281,7 @@ class Sample:
             return {}
         return {name: self._estimate(self._property(name), estimates.mean_or_share) for name in self.tracked_values()}
 
-    def _whole(self, estimate: Estimate) -> Estimate:
+    def _whole(self, estimate: Estimate, *, widened: bool = True) -> Estimate:
         """Return an estimate for the whole topic: exact if all pages were drawn, wider if some cannot be reached."""
         if self.complete:
             value = estimate.value
@@ -287,7 +292,7 @@ class Sample:
             low, high = (end / self._pages for end in ends)
             method = "share of draws without replacement, hypergeometric interval"
             return replace(estimate, low=min(low, estimate.value), high=max(high, estimate.value), method=method)
-        return self.reach.widen(estimate) if estimate.is_share else estimate
+        return self.reach.widen(estimate) if estimate.is_share and widened else estimate
 
     @property
     def _pages(self) -> int | None:
@@ -295,14 +300,16 @@ class Sample:
         known = self.counted is not None and self.counted.low == self.counted.high
         return int(self.counted.low) if known and self.counted is not None and self.counted.low < MAX_EXACT else None
 
-    def _estimate(self, of: Property, estimator: Callable[[WalkTrace, Any], Estimate]) -> Estimate:
+    def _estimate(
+        self, of: Property, estimator: Callable[[WalkTrace, Any], Estimate], *, widened: bool = True
+    ) -> Estimate:
         """Estimate a property; if independent draws lie outside the interval of the walks, it includes theirs."""
         found = estimator(self.weighted, of.numbers(self.trace))
         if self._check is not None:
             check, drawn = self._check
             with suppress(UsageError):  # no drawn page has it
                 found = _including(found, estimator(drawn, of.numbers(check)))
-        return self._whole(found)
+        return self._whole(found, widened=widened)
 
     def _estimates_of(
         self, values: Callable[[WalkTrace], Any], estimator: Callable[[WalkTrace, Any], Distribution]
