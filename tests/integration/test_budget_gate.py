@@ -18,7 +18,7 @@ from surveyor.crawler.budgeting import Budgeting
 from surveyor.crawler.budgets import DomainBudgets, events, latest, limits_of
 from surveyor.crawler.replay import derive
 from surveyor.crawler.start import start
-from surveyor.errors import InputError, UsageError
+from surveyor.errors import InputError, SurveyError, UsageError
 from surveyor.fetch.http import Fetched
 from surveyor.graph.synthetic.generate import WebShape
 from surveyor.store.directory import SurveyFolder
@@ -358,3 +358,15 @@ def test_automatic_budgets_stop_a_farm_and_not_the_others(path: Path, budget: st
         limits = limits_of(last)
     assert {limits.account(f"spam{one}.org") for one in range(1, 300)} <= {"via h17.org", "via "}
     assert not [name for name in limits.pages if name.startswith("spam")]
+
+
+@pytest.mark.parametrize("groups", [5, [1, 2], {"b.org": 5}, {"b.org": ["a.org"]}])
+def test_groups_that_mean_nothing_are_damage(path: Path, groups: Any) -> None:
+    answers = {HOME: page(HOME, OTHER), OTHER: page(OTHER)}
+    crawled(path, [HOME], Sites(Time(), answers), scope="any", budget="star", until="pages=1")
+    with SurveyFolder.open(path) as folder:
+        last = latest(folder)
+        assert last is not None
+        folder.note("budgets", **{**last.detail, "groups": groups})
+    with pytest.raises(SurveyError, match="damaged"):
+        crawled(path, [HOME], Sites(Time(), answers), scope="any", budget="star", until="pages=2")

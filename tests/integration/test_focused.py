@@ -125,6 +125,17 @@ def test_a_survey_from_elsewhere_sets_no_topic(tmp_path: Path) -> None:
         assert foreign.coverage.at_least > 0
 
 
+def test_a_topic_from_elsewhere_has_to_be_given_again(tmp_path: Path) -> None:
+    survey(tmp_path / "a", topic="word:solar", until="pages=5").close()
+    manifest = tmp_path / "a" / "survey.toml"
+    manifest.write_text(manifest.read_text("utf-8").replace('signature = "', 'signature = "0'), "utf-8")
+    with pytest.raises(UsageError, match="which came with the survey and is ignored") as refused:
+        survey(tmp_path / "a", until="pages=9")
+    assert "--topic word:solar" in str(refused.value.hint)
+    with survey(tmp_path / "a", topic="word:solar", until="pages=9") as found:
+        assert found.pages_fetched == 9
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_simulated_with_known_probabilities(seed: int) -> None:
     made = sv.synthetic_web("small", rng=seed)

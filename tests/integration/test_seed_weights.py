@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from surveyor.arrays import FloatArray
 from surveyor.config import Settings
 from surveyor.crawler.seed_pages import SeedPages
 from surveyor.crawler.start import start
-from surveyor.errors import InputError, UsageError
+from surveyor.errors import InputError, SurveyError, UsageError
 from surveyor.store.directory import SurveyFolder
 from surveyor.survey.survey import Survey
 
@@ -215,7 +216,7 @@ def test_a_list_has_weights_in_a_second_column(tmp_path: Path) -> None:
             sv.read_seeds(str(place))
 
 
-@pytest.mark.parametrize("wrong", [-1, float("nan"), float("inf"), "2", True, None])
+@pytest.mark.parametrize("wrong", [-1, float("nan"), float("inf"), "2", True, 10**400, Fraction(10**400), None])
 def test_wrong_weights_are_refused(wrong: Any) -> None:
     if wrong is None:
         with pytest.raises(UsageError, match="no seed has a weight above 0"):
@@ -225,6 +226,15 @@ def test_wrong_weights_are_refused(wrong: Any) -> None:
         return
     with pytest.raises(UsageError, match="the weight of a seed must be a number above 0"):
         SeedPages.of({HOME: wrong})
+
+
+@pytest.mark.parametrize("wrong", ["1" + "0" * 400, "-1", "nan", "inf", "0", "true"])
+def test_a_manifest_with_a_wrong_weight_is_damaged(tmp_path: Path, wrong: str) -> None:
+    survey(tmp_path / "a", {HOME: 2.5, NEWS: 1.0}, until="pages=2").close()
+    manifest = tmp_path / "a" / "survey.toml"
+    manifest.write_text(manifest.read_text("utf-8").replace("= 2.5", f"= {wrong}"), "utf-8")
+    with pytest.raises(SurveyError, match="the weight of a seed must be a number above 0"):
+        sv.open(tmp_path / "a")
 
 
 # --- graphs ---

@@ -253,7 +253,10 @@ def introduce(
     if line := plan(by_name(settings.strategy), settings.damping):
         output.info(line)
     if manifest.listed:
-        output.info(f"{len(manifest.listed):,} pages are known in advance; they are fetched after all others")
+        from surveyor.report.numbers import counted
+
+        known = f"{counted(len(manifest.listed), 'page')} known in advance"
+        output.info(f"{known}; after all others, they are fetched, too")
 
 
 def remove_empty(survey: Survey, *, is_new: bool) -> Exception:
@@ -360,7 +363,7 @@ def _fruitless_requests(survey: Survey) -> str:
 
 
 def larger_budgets(survey: Survey, blocked: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the command that resumes with doubled budgets, if some mass is blocked by a budget."""
+    """Return the command that resumes with larger budgets, if some mass is blocked by a budget."""
     from surveyor.crawler.budgets import REASON, doubled
 
     if not any(row["reason"] == REASON and row["mass"] > 0 for row in blocked):

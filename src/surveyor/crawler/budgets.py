@@ -67,6 +67,7 @@ FLAT = re.compile(rf"(?:flat:)?{NUMBER}")
 FORMS = "write star, star,score=supp, star:10-10000@10000, power:0.8, flat:500 or a number of pages"
 SCORES = ("tse", "supp", "in")  # by which domains are ranked
 OPTIONS = f"options are score={'|'.join(SCORES)}, p=auto or p=0.01, and error=10%, as in star,score=tse,p=auto"
+MORE, FEW_RANKS = 1_000, 50  # pages of the best domain, and ranks, proposed where automatic budgets are spent
 ERROR = 0.1  # relative standard deviation of tse at the last rank that matters
 SCALES = {"k": 10**3, "m": 10**6, "g": 10**9}
 
@@ -371,8 +372,11 @@ def from_file(file: Path, plan: Plan) -> Limits:
 def doubled(settings: Mapping[str, Any]) -> str:
     """Return a budget of twice as many pages, for a hint; "none" for a budget in a file.
 
+    The automatic budget has no number to double. More for few ranks is proposed: with as many ranks as there are
+    domains, each of them may use nearly all pages.
+
     >>> doubled({"budget": "star"}), doubled({"budget": "500"}), doubled({"budget": "", "budget_file": "a.csv"})
-    ('star:20-20000@10000', 'flat:1000', 'none')
+    ('star:10-1000@50', 'flat:1000', 'none')
     """
     try:
         plan = None if settings.get("budget_file") else parse(str(settings.get("budget", "")))
@@ -380,7 +384,9 @@ def doubled(settings: Mapping[str, Any]) -> str:
         plan = None
     if plan is None or 2 * plan.most > MOST:
         return "none"
-    return str(replace(plan.for_graph(plan.ranks), least=2 * plan.least, most=2 * plan.most))
+    if plan.kind == "auto":
+        return str(replace(plan, kind="star", most=MORE, ranks=FEW_RANKS))
+    return str(replace(plan, least=2 * plan.least, most=2 * plan.most))
 
 
 def events(folder: SurveyFolder) -> Iterator[Event]:

@@ -194,11 +194,14 @@ def _split(seed: Any) -> tuple[object, float | None]:
 def _checked(seed: object, weight: object) -> float | None:
     if weight is None:
         return None
-    if isinstance(weight, bool) or not isinstance(weight, Real) or not math.isfinite(weight) or weight < 0:
-        raise UsageError(
-            f"the weight of a seed must be {RANGE}, got {weight!r:.100} for {seed}", hint="for example 1 or 2.5"
-        )
-    return float(weight)
+    try:
+        number = math.nan if isinstance(weight, bool) or not isinstance(weight, Real) else float(weight)
+    except OverflowError:  # an integer or fraction that no float holds
+        number = math.inf
+    if not math.isfinite(number) or number < 0:
+        got = "more than a float holds" if number == math.inf and weight != math.inf else f"{weight!r:.100}"
+        raise UsageError(f"the weight of a seed must be {RANGE}, got {got} for {seed}", hint="for example 1 or 2.5")
+    return number
 
 
 def written(url: str, weight: float) -> str:

@@ -8,8 +8,8 @@ only the syntax of its name is checked.
 from __future__ import annotations
 
 import json
-import math
 import re
+import sys
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -166,8 +166,9 @@ def _check_weights(weights: Any, seeds: Sequence[str]) -> None:
     if not isinstance(weights, dict) or not weights.keys() <= set(seeds):
         raise ValueError("weights must be a table of numbers, by seed")
     for seed, weight in weights.items():
-        if type(weight) not in (int, float) or not math.isfinite(weight) or weight <= 0:
-            raise ValueError(f"the weight of a seed must be a number above 0, got {weight!r:.50} for {seed[:200]}")
+        if type(weight) not in (int, float) or not 0 < weight <= sys.float_info.max:  # an integer may be larger
+            got = "more than a float holds" if type(weight) is int and weight > 0 else f"{weight!r:.50}"
+            raise ValueError(f"the weight of a seed must be a number above 0, got {got} for {seed[:200]}")
 
 
 def _check_settings(settings: Mapping[str, Any]) -> None:

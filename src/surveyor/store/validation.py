@@ -6,8 +6,8 @@ surveyor reads are checked; events of other kinds are displayed as they are and 
 
 from __future__ import annotations
 
-import math
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -55,7 +55,7 @@ def _name(value: Any) -> bool:
 
 
 def _number(value: Any) -> bool:
-    return type(value) in (int, float) and math.isfinite(value)
+    return type(value) in (int, float) and abs(value) <= sys.float_info.max  # an integer may be larger
 
 
 def _is_bool(value: Any) -> bool:
@@ -80,6 +80,10 @@ def _texts(value: Any) -> bool:
 
 def _counts(value: Any) -> bool:
     return isinstance(value, dict) and all(map(_count, value.values()))
+
+
+def _optional_names(value: Any) -> bool:
+    return value is None or (isinstance(value, dict) and all(map(_text, value.values())))
 
 
 def _pages(value: Any) -> bool:
@@ -187,6 +191,7 @@ EVENTS: Mapping[str, Mapping[str, Test]] = {
         "pages": _counts,
         "digest": _text,
         "reopened": _texts,
+        "groups": _optional_names,
     },
     "community": {
         **dict.fromkeys(("base", "journal", "rule", "digest", "select"), _text),

@@ -6,6 +6,7 @@ neither the content nor the rule, and resumes identically.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -83,6 +84,11 @@ def check_topic(settings: Mapping[str, Any], before: Mapping[str, Any] | None) -
     if rule:
         Topic.parse(rule)
     if before is not None and rule != old and old and not is_url_rule(old):
+        if not rule:  # of a survey from elsewhere; the topic may name a file, so only the user can give it
+            raise UsageError(
+                f"pages of this survey were judged by the topic {old!r}, which came with the survey and is ignored",
+                hint=f"give it again (--topic {shlex.quote(old)}), or trust the survey with `surveyor config trust`",
+            )
         raise UsageError(
             f"the topic of a survey whose pages were judged by their content cannot change, from {old!r} to {rule!r}",
             hint="leave --topic out to resume the survey, or begin another one with --fresh",
