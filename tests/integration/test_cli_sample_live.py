@@ -68,11 +68,14 @@ def test_fetch_resume_and_extend(web: EmbeddedWeb, capsys: pytest.CaptureFixture
 
 
 def test_words_and_languages(web: EmbeddedWeb, capsys: pytest.CaptureFixture[str]) -> None:
-    Path("seeds.txt").write_text("\n".join(web.seeds))
+    other = web.seeds[0] + "not-trusted"  # a page of weight 0 is only known, so no walk starts there
+    Path("seeds.txt").write_text("\n".join([f"{web.seeds[0]} 2.5", *web.seeds[1:], f"{other} 0"]))
     words = ["sample", "--seeds", "seeds.txt", "--topic", "arts", "--rng", "3", *polite(web), "--by", "language"]
     result = CommandResult(capsys, *words, "--until", "fetches=60", "--out", "s.survey", "--mean", "out_degree")
     assert result.code == 0, result.err
     assert "topic                  word:arts\n" in result.out
+    with sv.open("s.survey") as survey:
+        assert set(survey.manifest.seeds) == {*web.seeds}
     assert re.search(r"^ +[\d.]+ % +[\d.]+ to [\d.]+ % +\d+ +(en|fr|de|es)$", result.out, re.MULTILINE)
     fields = CommandResult(
         capsys, *words, "--until", "fetches=60", "--out", "s.survey", "--recall", "s.survey", "--json"

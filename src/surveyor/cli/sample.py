@@ -183,7 +183,8 @@ class Interrupted(NamedTuple):
     "seed_lists",
     multiple=True,
     metavar="PLACE",
-    help="Also start at the URLs of a list: a file or URL with one URL per line.",
+    help="Also start at the URLs of a list: a file or URL with one URL per line. Weights do not matter, but pages of "
+    "weight 0 are left out.",
 )
 @options.whole("--reach", 1, "N", "Maximum steps off topic, draws or probes per move.  [depends on the method]")
 @options.whole(
@@ -349,15 +350,14 @@ def _sample_live(output: Output, chosen: SampleCommand) -> SampleRun | Interrupt
 
 
 def _seeds(output: Output, chosen: SampleCommand, loaded: Settings) -> list[str]:
-    """Return the seed URLs, including those of lists."""
-    from surveyor.crawler.seed_pages import clean_seeds
+    """Return the seed URLs, including those of lists; pages of weight 0 are not trusted, so no walk starts there."""
+    from surveyor.crawler.seed_pages import SeedPages
     from surveyor.crawler.seeds import gather_seeds
     from surveyor.fetch.http import run_sync
 
-    urls = list(chosen.where)
-    if chosen.seed_lists:
-        urls += run_sync(gather_seeds(chosen.seed_lists, loaded, say=output.info)).urls
-    return clean_seeds(urls)
+    pages = SeedPages.of(chosen.where)
+    found = run_sync(gather_seeds(chosen.seed_lists, loaded, say=output.info)).urls if chosen.seed_lists else {}
+    return pages.with_more(found).urls
 
 
 def _check_fetches(seeds: Sequence[str], chosen: SampleCommand, goal: SampleGoal) -> None:
