@@ -81,6 +81,7 @@ def path(tmp_path: Path) -> str:
         ([*QUICK, "--plot", "no/curves"], "no/curves cannot be created: no does not exist"),
         ([*QUICK, "--save", "a.csv", "--report", "./a.csv"], "--save and --report name the same file, ./a.csv"),
         ([*QUICK, "--save", "a.csv", "--recall", "a.csv"], "--save and --recall name the same file, a.csv"),
+        ([*QUICK, "--radius", "2"], "--radius applies to the method neighbourhood-paper only"),
         ([*QUICK, "--out", "d"], "--out applies to live samples only"),
         ([*QUICK, "--max-delay", "9"], "--max-delay applies to live samples only"),
         ([*QUICK, "--json", "--csv"], "--json and --csv exclude each other."),

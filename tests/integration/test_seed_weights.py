@@ -237,6 +237,15 @@ def test_a_manifest_with_a_wrong_weight_is_damaged(tmp_path: Path, wrong: str) -
         sv.open(tmp_path / "a")
 
 
+def test_weights_whose_sum_no_float_holds_are_shares() -> None:
+    graph = sv.synthetic_web("small", rng=1).graph
+    huge, equal = (sv.simulate(graph, ["rankmass"], sv.Pages(30), seeds={3: one, 9: one}) for one in (1e308, 1.0))
+    assert huge.runs[0].at_least[-1] == pytest.approx(equal.runs[0].at_least[-1])
+    found = sv.sample(graph, "everything", until="steps=200", rng=1)
+    ends = {"example": 1.2e308, "test": 0.6e308}
+    assert found.fits("tld", ends) == found.fits("tld", {"example": 2.0, "test": 1.0})
+
+
 # --- graphs ---
 
 

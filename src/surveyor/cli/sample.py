@@ -434,7 +434,7 @@ def _next_steps(run: SampleRun, chosen: SampleCommand, code: int) -> dict[str, l
     words = click.get_current_context().obj or ()
     steps: dict[str, list[str]] = {}
     if code and run.sample.ending in ("fetches", "steps", "minutes") and (longer := with_doubled_limits(words, chosen)):
-        steps["walk longer"] = ["surveyor", *longer]
+        steps["draw more" if run.sample.independent else "walk longer"] = ["surveyor", *longer]
     if not chosen.statistics.share:
         steps["estimate a share"] = ["surveyor", *words, "--share", "url:/blog/"]
     if not chosen.save:

@@ -46,6 +46,11 @@ def check_options(chosen: SampleCommand) -> None:
             f"--{next(iter(fetching)).replace('_', '-')} applies to live samples only, and a {source} is sampled",
             hint="leave it out, or give seed URLs",
         )
+    if chosen.radius is not None and chosen.method != "neighbourhood-paper":
+        raise UsageError(
+            "--radius applies to the method neighbourhood-paper only",
+            hint="add --method neighbourhood-paper, or omit it",
+        )
     if chosen.start and source == "web":
         raise UsageError("--start applies to graphs and surveys only", hint="give seed URLs as arguments")
     if "language" in statistics.by and source == "graph":

@@ -399,9 +399,14 @@ def format_interval(estimate: Estimate) -> str:
     '37.9 to 44.6 %'
     >>> format_interval(Estimate(float("inf"), 1234, float("inf"), 0.95, 0.0, 0, 2000, 900, 8, ""))
     '1,234 or more'
+    >>> format_interval(Estimate(0.8083, 0.8083, 0.8083, 0.95, 0.0, 120, 120, 120, 1, "", True))
+    '80.8 to 80.8 %'
     """
     decimals = _decimals(estimate)
     scale, unit = (100, " %") if estimate.is_share else (1, "")
+    if estimate.low == estimate.high and math.isfinite(estimate.low):  # exact: rounding outward would show an error
+        exact = f"{scale * estimate.low:,.{decimals}f}"
+        return f"{exact} to {exact}{unit}"
     low, high = _down(scale * estimate.low, decimals), _up(scale * estimate.high, decimals)
     if not math.isfinite(estimate.low) and not math.isfinite(estimate.high):
         return "unknown"
@@ -415,7 +420,8 @@ def _decimals(estimate: Estimate) -> int:
     if not (math.isfinite(estimate.low) and math.isfinite(estimate.high)):
         return 0
     half = (estimate.high - estimate.low) / 2 * (100 if estimate.is_share else 1)
-    least = 1 if estimate.is_share else 0
+    exact = half <= 0 and not estimate.is_share and not float(estimate.value).is_integer()
+    least = 2 if exact else 1 if estimate.is_share else 0
     return least if half <= 0 else min(6, max(least, 1 - math.floor(math.log10(half))))
 
 

@@ -34,6 +34,8 @@ FIRST_SAMPLE = 10  # fetches before the first comparison
 FETCHABLE, GONE, BLOCKED = range(3)  # status of a simulated page, as numbered in the kernels
 Seeds = int | str | Sequence[int | str] | Mapping[int, float] | Mapping[str, float] | IdArray | BoolArray
 
+LARGE = 1e300  # weights above are divided by the largest one
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SimulationOptions:
@@ -147,6 +149,8 @@ def _weighted(graph: Graph, seeds: Mapping[Any, float]) -> tuple[IdArray, FloatA
             )
     ids = np.array(sorted(pages), np.int32)
     weights = np.array([pages[page] for page in ids.tolist()], np.float64)
+    if weights.max() > LARGE:  # the sum may exceed any float
+        weights /= weights.max()
     if not weights.any():
         raise UsageError("seeds must have a weight above 0", hint="pass at least one page to start from")
     return ids[weights > 0], weights[weights > 0], ids[weights == 0]
