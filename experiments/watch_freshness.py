@@ -1,6 +1,6 @@
 """Watch changing webs with `surveyor watch` itself, under a fake clock, and judge how fresh the survey was.
 
-    python -m experiments.watch_freshness [--seeds 5] [--pages 2000] [--days 30]
+    python -m experiments.watch_freshness [--seeds 5] [--pages 2000] [--days 30] [--web web|site]
 
 `experiments.watching` measures the schedule alone. Here the whole command runs: crawl, journal, queues, delays of the
 hosts, robots.txt files, conditional requests, parsing, main texts, sitemaps as signals, audits of validators. Only the
@@ -119,9 +119,9 @@ class ChangingSites:
         return Fetched(request.url, 200, headers=((b"content-type", b"text/xml"),), body=body, raw=body)
 
 
-def reachable_web(recipe: Recipe, seed: int) -> tuple[Graph, WatchedWeb, list[int]]:
-    """Return a web whose importance is PageRank from its seeds, with their pages."""
-    graph = synthetic_web(replace(PRESETS["web"], pages=recipe.pages), rng=seed).graph
+def reachable_web(recipe: Recipe, seed: int, preset: str = "web") -> tuple[Graph, WatchedWeb, list[int]]:
+    """Return a web of many sites or of one, whose importance is PageRank from its seeds, with their pages."""
+    graph = synthetic_web(replace(PRESETS[preset], pages=recipe.pages), rng=seed).graph
     web = watched_web(recipe, seed)
     seeds = np.random.default_rng(seed).permutation(graph.pages)[:SEEDS]
     teleport = np.zeros(graph.pages)
@@ -167,9 +167,9 @@ async def _watch(folder: Any, settings: Settings, sites: ChangingSites, options:
     )
 
 
-def judge(recipe: Recipe, seed: int) -> dict[str, tuple[float, float]]:
+def judge(recipe: Recipe, seed: int, preset: str) -> dict[str, tuple[float, float]]:
     """Return the freshness and the used part of the budget by policy, on one web."""
-    graph, web, seeds = reachable_web(recipe, seed)
+    graph, web, seeds = reachable_web(recipe, seed, preset)
     matters = web.importance > 0
     rates = np.where(matters, web.rates, 0.0)
     rate = int(BUDGET * float(rates.sum()) * DAY)
@@ -195,13 +195,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Judge the freshness of watched surveys under a fake clock.")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--pages", type=int, default=2000)
+    parser.add_argument("--web", choices=["web", "site"], default="web", help="many sites, or a single one")
     parser.add_argument("--days", type=float, default=30.0)
     given = parser.parse_args(arguments)
     recipe = Recipe(pages=given.pages, days=given.days)
     found: dict[str, list[tuple[float, float]]] = {}
     for seed in range(given.seeds):
         began = real_time.perf_counter()
-        for name, one in judge(recipe, seed).items():
+        for name, one in judge(recipe, seed, given.web).items():
             found.setdefault(name, []).append(one)
         print(f"web {seed}: {real_time.perf_counter() - began:.0f} s", file=sys.stderr, flush=True)
     print(f"{given.pages:,} pages, {given.days:g} days, {given.seeds} webs;", end=" ")
