@@ -412,3 +412,15 @@ def test_importance_must_be_an_estimate(tmp_path: Path) -> None:
     path, web, _ = crawled(tmp_path, pages=3)
     with pytest.raises(UsageError, match=r"importance must be tracking, opic or adaptive.*'breadth'"):
         watched(path, web, until=BEGIN + DAY, importance="breadth")
+
+
+def test_an_honest_host_is_trusted_when_main_texts_are_hashed_from_the_watch_on(tmp_path: Path) -> None:
+    path, web, _ = crawled(tmp_path, pages=150, hosts=1, mean_days=(30.0, 60.0))
+    start(path, [], Settings(**SETTINGS, main_text=True), {**dict.fromkeys(SETTINGS, "test"), "main_text": "test"})[
+        0
+    ].close()
+    _, last = watched(path, web, until=BEGIN + 6 * DAY, rate=150, audit_days=0.2)
+    assert last is not None
+    assert last.watched.found["perhaps changed"] >= 5
+    assert audits(path) >= 5
+    assert not last.watched.audits.lying

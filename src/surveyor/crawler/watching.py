@@ -73,7 +73,7 @@ MESSAGES = 100  # about hosts that are kept
 TICK = 0.5  # seconds between two reports without an outcome
 BURSTS = 144  # of the requests of a day: a watch sends at most those of ten minutes at once
 OPIC = ("opic", "adaptive")
-UNKNOWN = ("new", "perhaps changed")  # findings that do not say whether a page has changed
+MODIFIED = ("changed", "perhaps changed", "back")  # findings that the server reported a modification
 TRACKING = "tracking"  # importance by push tracking: the accounts of the ledger
 Ending = Literal["done", "budget", "interrupted"]
 
@@ -130,8 +130,7 @@ class Watched:
         if self.latest:
             self.found[self.latest] += 1
         if outcome.kind == "fetched":
-            unknown = self.latest in UNKNOWN or not known
-            changed = None if unknown else self.latest in ("changed", "back")
+            changed = None if self.latest == "new" or not known else self.latest in MODIFIED
             self.audits.count(outcome.page, seen.status, seen.at, changed=changed)
         self.plan.add_new(self.stored.ledger.touched)
 
@@ -354,7 +353,7 @@ def _restore_visits(journal: Journal, watched: Watched, now: float) -> None:
         last = when(number, seen.at) if seen.at else last
         finding = plan.observe(seen._replace(at=last))
         if seen.kind == "fetched":
-            changed = None if finding in UNKNOWN or is_audit else finding in ("changed", "back")
+            changed = None if finding == "new" or is_audit else finding in MODIFIED
             audits.count(seen.page, seen.status, last, changed=changed)
     audits.restored()
     apply_signals(math.inf)
