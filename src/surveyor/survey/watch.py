@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -120,43 +120,50 @@ def changes_found(run: RunningWatch, since: float, *, each: bool = False) -> Cha
     return replace(found, pages=tuple(pages))
 
 
+@dataclass(frozen=True, slots=True)
+class RevisitOptions:
+    """Options of `watch` that are not settings of the survey."""
+
+    audit_days: float = 7.0  # between two downloads of an unchanged page to check its validator, at least
+    importance: str = (
+        TRACKING  # the estimate by which pages are weighed: tracking, or an OPIC strategy ("adaptive:bao")
+    )
+    feeds: Sequence[str] = ()  # URLs of feeds that are read for signals of change
+    lists: bool = True  # read the sitemaps of the sites, and the feeds
+    client: Client | None = None
+    resolver: Resolver | None = None
+
+
 def watch(
     survey: Path | str,
     *,
     rate: str | int | None = None,
     once: bool = False,
-    audit_days: float = 7.0,
-    importance: str = TRACKING,
-    feeds: Sequence[str] = (),
-    lists: bool = True,
     report: Report = lambda _watch, _outcome, _finding: None,
-    client: Client | None = None,
-    resolver: Resolver | None = None,
     **options: Any,
 ) -> WatchResult:
     """Re-visit the pages of a survey when they are due, within a number of requests per day.
 
     `rate` is a number of requests per day, or a text such as "500/day" or "20/hour"; by default one per page and week,
     at least 10 a day and at most 1,000 a day per host. With `once` it ends when no page is due or the requests of the
-    day are used up; otherwise it runs until it is interrupted (Ctrl-C), and returns what it did. An unchanged page is
-    downloaded again, to check its validator, at most once in `audit_days`. `importance` is the estimate by which pages
-    are weighed: push tracking, or an OPIC strategy such as "adaptive:bao". The sitemaps of the sites and `feeds` (URLs)
-    are read for signals of change, unless `lists` is False.
+    day are used up; otherwise it runs until it is interrupted (Ctrl-C), and returns what it did.
 
     `report(watch, outcome, finding)` is called with each outcome and what it found ("" if nothing has changed), and
-    periodically without an outcome. `client` and `resolver` replace the HTTP client and the name resolution.
+    periodically without an outcome. The options are the settings of the command line, and those of `RevisitOptions`:
+    audit_days, importance, feeds, lists, client, resolver.
     """
-    path = Path(survey)
-    own = ("rate", "once", "audit_days", "importance", "feeds", "lists", "report", "client", "resolver")
-    chosen = from_arguments(options, own)
+    path, names = Path(survey), [field.name for field in fields(RevisitOptions)]
+    own = RevisitOptions(**{name: value for name, value in options.items() if name in names})
+    given = {name: value for name, value in options.items() if name not in names}
+    chosen = from_arguments(given, ("rate", "once", "report", *names))
     per_day = None if rate is None else parse_rate(rate)
-    asked = WatchOptions(per_day, once, audit_days, importance, feed_urls(feeds), lists)
-    folder, settings = open_to_watch(path, chosen, dict.fromkeys(options, "argument"))
+    asked = WatchOptions(per_day, once, own.audit_days, own.importance, feed_urls(own.feeds), own.lists)
+    folder, settings = open_to_watch(path, chosen, dict.fromkeys(given, "argument"))
     for notice in folder.notices:
         warnings.warn(notice, stacklevel=2)
     meter = Meter(report)
     with folder:
-        connection = Connection(client, resolver)
+        connection = Connection(own.client, own.resolver)
         ending = run_sync(run_watch(folder, settings, asked, connection=connection, report=meter))
         result = meter.result(ending)
     if result is None:
