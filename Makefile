@@ -11,7 +11,7 @@ PIP := PIP_CONSTRAINT=constraints.txt $(BIN)/pip install --quiet --disable-pip-v
 
 help:
 	@echo "make demo         crawl the embedded web, kill and resume the crawl, write a report; no network"
-	@echo "make test         required before every commit: lint, types, import layers, tests (under five minutes)"
+	@echo "make test         required before every commit: lint, types, import layers, tests (about seven minutes on two cores)"
 	@echo "make test-all     the slow tests: experiments, repeated kills, tutorials, foreign surveys, documentation site"
 	@echo "make docs         regenerate the reference pages and build the documentation site in build/site"
 	@echo "make fuzz         property tests with new random examples, and a fuzzer per format (INPUTS=20000 each)"
@@ -33,10 +33,10 @@ lint: .venv/ready
 	$(BIN)/lint-imports
 
 unit: .venv/ready
-	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow"
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not slow"
 
 test-all: .venv/ready-docs
-	$(BIN)/python -m pytest -n $(WORKERS) -m slow
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m slow
 
 fuzz: .venv/ready
 	$(BIN)/python -m pytest -n auto -m hypothesis --hypothesis-profile=search
@@ -52,6 +52,7 @@ bench: .venv/ready-bench
 experiments: .venv/ready
 	$(BIN)/python -m experiments.synthetic_fit --data $(DATA)
 	$(BIN)/python -m experiments.rankmass --data $(DATA)
+	$(BIN)/python -m experiments.sharded_crawl --webs 24
 	$(BIN)/python -m experiments.opic --out plots
 	$(BIN)/python -m experiments.freshness
 	$(BIN)/python -m experiments.watching --out plots
@@ -72,11 +73,12 @@ experiments: .venv/ready
 	$(BIN)/python -m experiments.uncertainty --data $(DATA) --most 3000
 	$(BIN)/python -m experiments.inflow --data $(DATA)
 	$(BIN)/python -m experiments.kill --kills 220
+	$(BIN)/python -m experiments.cluster_scale
 	$(BIN)/python -m experiments.hostile_web
 	$(BIN)/python tests/attacks/costs.py
 	$(BIN)/python -m experiments.reputation
 	$(BIN)/python -m experiments.tse_draws --runs 60
-	$(BIN)/python -m experiments.farms --seeds 1,2
+	$(BIN)/python -m experiments.farms --seeds 1,2,3,4,5,6
 	$(BIN)/python -m experiments.farms --rerank 1000000
 	$(BIN)/python -m experiments.small_communities --data $(DATA) --pages
 	$(BIN)/python -m experiments.random_selection --data $(DATA)

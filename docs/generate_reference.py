@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from surveyor.check.rules import RULES
 from surveyor.cli.lazy import LazyGroup, surveyor
 from surveyor.config import FIELDS
 from surveyor.fetch import special_addresses as special
@@ -48,9 +49,12 @@ met (`--until coverage=0.9,pages=50` after 50 pages), and 3 if it ended for anot
 | `community` | an estimate | no outside page could be fetched, and none was known before |
 | `simulate` | `--until` | a strategy did not reach it |
 | `rank`, `top`, `explain` | `--tolerance` | `--max-sweeps` was reached first |
+| `check` | `--fail-on` | there is a finding of this severity or above |
 
-`--json` prints one object; `watch` prints one per line, for each change and at the end. It always has `schema` (now 2;
-increased when a field is removed or changes its meaning) and `command`.
+`--json` prints one object; `watch` prints one per line, for each change and at the end. It always has `schema` (now 3;
+increased when a field is removed or changes its meaning) and `command`. Everywhere, also in CSV,
+Parquet and SQL, `id` is the number of a page and `url` its URL; `name` is the label of a node of a graph, and if it is
+a URL, JSON has it as `url` too.
 
 | field | in | meaning |
 |---|---|---|
@@ -92,12 +96,15 @@ increased when a field is removed or changes its meaning) and `command`.
 | `named`, `provenance` | `graph build`, `graph info` | whether pages have names; the source of the graph |
 | `pages_without_out_links`, `pages_without_in_links` | `graph info` | counts |
 | `mean_links`, `max_links`, `max_in_links` | `graph info` | of one page |
+| `pieces`, `ghosts`, `largest_piece` | `graph split`, `graph info`, `graph build --pieces` | number of pieces, values |
+| | | exchanged per sweep, `pages` and `links` of the largest piece |
 | `bytes`, `verified` | `graph info` | size on disk; whether checksums were compared |
 | `ranking` | `rank`, `top`, `explain` | an object: |
 | – `damping`, `tolerance`, `teleport`, `dangling`, `solver` | | parameters; `teleport` is uniform or custom |
 | – `error`, `reached` | | the proven error; whether it is at most `tolerance` |
 | – `sweeps`, `seconds` | | passes over the links; time |
-| `pages` | `rank`, `top` | a list; each page has `position`, `page` (its id), `score`, `share`, |
+| – `cluster`, `recoveries` | | of a graph in pieces: the cluster, and how often workers were lost |
+| `pages` | `rank`, `top` | a list; each page has `position`, `id`, `score`, `share`, |
 | | | `in_links`, `out_links`, `name` (of a survey, also as `url`) |
 | `near_ties` | `rank`, `top` | neighbours in this list, and at its end, whose order is not proven |
 | `engine`, `columns`, `rows`, `seconds` | `sql` | the SQL engine and all rows; without a query `tables` |
@@ -116,10 +123,10 @@ increased when a field is removed or changes its meaning) and `command`.
 | `scope`, `links`, `link_counts` | `try` | the scope; each link: `url`, `where`, `why` |
 | `url_status` | `explain` of a survey | `kind`, `reason`, `rule`, `target`, `mass`, `queue_position`, … |
 | `explanation` | `explain` | an object; all fractions are of the score of the page: |
-| – `page`, `name`, `share`, `score`, `position`, `in_links` | | the page |
+| – `id`, `name`, `share`, `score`, `position`, `in_links` | | the page |
 | – `path` | | a shortest path of links from a teleport page; empty if the teleport is uniform |
 | – `templates` | | contributions of templates; each: `host`, `pages`, `fraction`, `shared_links` |
-| – `links`, `other_pages`, `other_links`, `dangling`, `teleport` | | contributions of other links (each: `page`, |
+| – `links`, `other_pages`, `other_links`, `dangling`, `teleport` | | contributions of other links (each: `id`, |
 | | | `name`, `fraction`, its `out_links`, its `links` to this page), of the other pages, of pages without links, |
 | | | of jumps; with `templates` they sum to 1 |
 | – `without_templates` | | the rank without the links of templates: `links` (removed), `share`, `error` (proven), |
@@ -144,11 +151,11 @@ increased when a field is removed or changes its meaning) and `command`.
 | `estimator_requested`, `estimator`, `explanation`, `weights` | `community` | the estimate and its parts |
 | `solver_error` | `community` | the proven error of the solver; no bound is known for the estimate |
 | `distance`, `disagreement` | `community` | L1 distance from the local rank; of `crawled` from `frontier` |
-| `impact` | `community --truth` | `fetched_share` of the impact of all outside pages, and `pages`: `page`, `name`, |
+| `impact` | `community --truth` | `fetched_share` of the impact of all outside pages, and `pages`: `id`, `name`, |
 | | | `impact`, `round` in which it was fetched (0: before; null: not fetched) |
-| `pages` | `community` | each: `page`, `name`, `position`, `share`, `local_position`, `local_share`, `change` |
+| `pages` | `community` | each: `id`, `name`, `position`, `share`, `local_position`, `local_share`, `change` |
 | | | (positions gained), `true_share` |
-| `movers` | `community` | outside pages: `page`, `name`, `flow` (rank sent), `change`, `error` (of `change`) |
+| `movers` | `community` | outside pages: `id`, `name`, `flow` (rank sent), `change`, `error` (of `change`) |
 | `explained` | `community --explain` | one of `pages`, with its `movers` and `local_links`: local `pages` that link |
 | | | to it, their `links`, and `leaving`, the share of the rank that leaves the domain instead |
 | `comparison` | `community --truth` | for each ranking `l1`, `l2`, `l_inf`, `kendall`, `weighted`, `overlap`, `ties` |
@@ -204,12 +211,16 @@ increased when a field is removed or changes its meaning) and `command`.
 | `unavailable` | | pages that are gone or blocked |
 | `lying` | | hosts that answer 304 for changed pages, with the reason |
 | `started` | | seconds since 1970 |
+| `healthy`, `machines`, `problems` | `cluster doctor` | each machine has `address`, `cpus`, `versions`, `memory` and |
+| | | `disk` (bytes), `spill`, `clock` and `uncertainty` (seconds), `readable`; sentences |
 | `healthy`, `checks` | `doctor` | each check has `name`, `value`, `fine` (whether it passed; null: not required) |
+| `compiled` | `doctor --compile` | `folder`, `kernels` that are ready, `all_kernels`, `bytes`, `seconds` |
 
 `score` is 100 · log(share / floor) / log(best / floor), with floor the smallest share of any page. It
 compares pages of one graph only.
 
 Compiled kernels are cached in `$XDG_CACHE_HOME/surveyor` (`~/.cache/surveyor`), or in `NUMBA_CACHE_DIR`.
+`doctor --compile` compiles them in advance.
 """
 
 
@@ -257,6 +268,59 @@ the names below, and every address to which the host resolves *here*. A host tha
 2 seconds is left to the proxy. Hosts below `.test`, `.example` and `.invalid` are never looked up for this (RFC 6761).
 The proxy itself is the user's choice, and its address is not checked.
 """
+
+
+RULES_HEAD = """\
+# Rules of `surveyor check`
+
+Generated from `surveyor/check/rules.py` by `python docs/generate_reference.py`.
+
+`surveyor check URL` crawls a site with its sitemaps and reports what to fix; `surveyor check SURVEY` checks a survey
+without a request. Findings are ordered by severity, then by importance: the share of all importance (PageRank with
+jumps to the seeds) that the pages with the fault hold together.
+
+- `--rule` and `--without` select rules. `--fail-on` sets the least severity that gives exit code 3.
+- The table `[check]` of `surveyor.toml` switches rules: `thin-page = "off"`, or another severity, as in
+  `redirected-link = "warning"`. A rule that `--rule` names applies even if it is off there.
+- `--baseline FILE` leaves out the findings of an earlier `--json`, `--since SURVEY` those of an earlier survey of the
+  site, judged by the same rules. Findings are matched by rule and URL. `--fresh` crawls a site again into a new survey.
+- `--html`, `--sarif`, `--junit` write files; `--github` prints annotations. `--map PREFIX=FOLDER` names the source
+  folder of a URL prefix, `--map 'https://docs.example.org/*.html=docs/*.md'` that of pages with a suffix.
+- The line of a link is that of the archived body. Anchor text and position are those of the [journal](surveys.md).
+- A link that at least ten pages have with the same text in the same position is reported as one of a template.
+- `--external` requests the external links, `--resources` the images, styles and scripts of the site, the files that
+  style sheets name, and linked files such as `.pdf` or `.json`, which a crawl does not request (reported as
+  `broken-link`): by HEAD, then by GET if HEAD fails, each URL once, at most `--most` of each kind, the most important
+  ones. robots.txt and crawl delays apply; URLs that robots.txt or the server refuses (401, 403, 407, 429) are not
+  judged.
+- Answers of external sites are kept in the survey (`answers.json`) and used again for `--max-age` hours.
+- Certificates are read by one HEAD request for each host of the site, if `check` crawled it or with `--certificates`;
+  behind a proxy they are not known.
+- *bodies* marks rules that need the archived bodies (setting `archive`, on by default); *complete* marks rules that are
+  judged only if no page is queued, needs JavaScript, or is blocked and may hold links. Rules that were not judged are
+  listed with the reason.
+
+`--json` has `survey`, `coverage`, `pages_fetched`, `pages_queued`, `pages_blocked`, `counts` by severity, `known`
+(findings of the baseline), `rules` (number of findings by rule), `skipped` (rules not judged: reason) and `findings`:
+each `rule`, `severity`, `url`, `message`, `weight`, `pages` (number of pages with the fault), `template` (position, or
+empty), `fingerprint` and at most 20 `sources`, most important first: `url`, `share`, `line` (0 if unknown), `text`,
+`element`, `position`, `rel`.
+
+| rule | severity | what | why | fix | needs |
+|---|---|---|---|---|---|
+"""
+
+
+def rules_reference() -> str:
+    """Return the reference of the rules of an audit."""
+    rows = []
+    for rule in RULES.values():
+        needs = [name for name, needed in (("bodies", rule.needs_bodies), ("complete", rule.needs_complete)) if needed]
+        needs += [f"`{rule.needs_requests}`"] if rule.needs_requests else []
+        rows.append(f"| `{rule.id}` | {rule.severity} | {rule.what} | {rule.why} | {rule.fix} | {', '.join(needs)} |\n")
+    return RULES_HEAD + "".join(rows).replace("<meta name=description>", "`<meta name=description>`").replace(
+        "<h1>", "`<h1>`"
+    )
 
 
 def settings_reference() -> str:
@@ -320,3 +384,4 @@ if __name__ == "__main__":
     (FOLDER / "commands.md").write_text(reference(), "utf-8")
     (FOLDER / "settings.md").write_text(settings_reference(), "utf-8")
     (FOLDER / "addresses.md").write_text(addresses_reference(), "utf-8")
+    (FOLDER / "check.md").write_text(rules_reference(), "utf-8")

@@ -33,7 +33,7 @@ from surveyor.config import Settings
 from surveyor.estimate.community.community import rank_crawled
 from surveyor.estimate.community.community_options import CommunityOptions
 from surveyor.estimate.community.community_survey import crawl_community, open_community_survey
-from surveyor.fetch.http import run_sync
+from surveyor.fetch.event_loops import run_sync
 from surveyor.graph.csr import Graph
 from surveyor.graph.synthetic.generate import WebShape
 from surveyor.rank.pagerank import pagerank

@@ -7,6 +7,7 @@ honest pages link to the first domains of the farm. Everything follows from the 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -32,9 +33,10 @@ class Farm:
 
     shape: Shape
     entries: int = 1  # farm domains that each hacked page links to
-    hacked: int = 1  # honest domains with a hacked page
-    where: str = "page"  # a random page, the "home" of a popular domain, or the home of a "seed"
+    hacked: int = 1  # honest pages that link to the farm, each of another domain except on one "site"
+    where: str = "page"  # random "page"s, popular "home" pages, a "seed", an "inner" page of its domain, or one "site"
     back: bool = False  # whether farm pages also link to popular honest domains
+    moves: bool = False  # whether home pages of the farm redirect
 
 
 def cheap(count: int) -> Shape:
@@ -78,10 +80,15 @@ FARMS: dict[str, Farm] = {
     "aimed at two steps": Farm(aimed(1_000)),
     "chain without end": Farm(chain),
     "one endless domain": Farm(alone),
+    "2,000 cheap domains, two domains hacked, redirects": Farm(cheap(2_000), entries=5, hacked=2, moves=True),
     "popular home page hacked": Farm(cheap(2_000), entries=5, where="home"),
     "home page of a seed hacked": Farm(cheap(2_000), where="seed"),
     "two domains hacked": Farm(cheap(2_000), entries=5, hacked=2),
     "three domains hacked": Farm(clique(200), entries=5, hacked=3),
+    "inner page of a seed hacked, 3 entries": Farm(cheap(2_000), entries=3, where="inner"),
+    "inner page of a seed and two domains hacked": Farm(clique(200), entries=5, hacked=3, where="inner"),
+    "ten pages of a site hacked": Farm(cheap(2_000), entries=3, hacked=10, where="site"),
+    "home page of a seed hacked, 3 entries": Farm(cheap(2_000), entries=3, where="seed"),
 }
 
 
@@ -114,18 +121,29 @@ class FarmWeb:
         self.hacked = {} if self.farm is None else self._hack(self.farm)
 
     def _hack(self, farm: Farm) -> dict[int, list[int]]:
-        """Choose the hacked pages, on separate domains, among those that a crawl finds."""
+        """Choose the hacked pages among those that a crawl finds, and the farm domains that each links to."""
+        entries = list(range(farm.entries))
         if farm.where == "seed":
-            return {int(self.seed_pages[0]): list(range(farm.entries))}
-        rng, found = np.random.default_rng([self.rng, 5]), dict[int, list[int]]()
-        taken = {_domain(url) for url in self.seeds}
+            return {int(self.seed_pages[0]): entries}
         linked = np.flatnonzero((self.truth > 0) & (self.web.graph.out_degrees > 0))
-        pages = self.popular[3:] if farm.where == "home" else rng.permutation(linked)
-        for page in pages.tolist():
-            if (name := _domain(self.urls[page])) not in taken and len(found) < farm.hacked:
-                taken.add(name)
-                found[page] = list(range(farm.entries))
-        return found
+        pages = np.random.default_rng([self.rng, 5]).permutation(linked).tolist()
+        first = self._of_domain(_domain(self.seeds[0]), pages)
+        inner = [page for page in first if self.urls[page] not in self.seeds]
+        others = [page for page in pages if _domain(self.urls[page]) not in set(map(_domain, self.seeds))]
+        if farm.where == "site":
+            largest = Counter(_domain(self.urls[page]) for page in others).most_common(1)[0][0]
+            mine = self._of_domain(largest, others)[: farm.hacked]
+            return {page: [farm.entries * place + one for one in entries] for place, page in enumerate(mine)}
+        found = inner[:1] if farm.where == "inner" else []
+        for page in self.popular[3:].tolist() if farm.where == "home" else others:
+            taken = {*map(_domain, self.seeds), *(_domain(self.urls[one]) for one in found)}
+            if _domain(self.urls[page]) not in taken and len(found) < farm.hacked:
+                found.append(page)
+        return dict.fromkeys(found, entries)
+
+    def _of_domain(self, name: str, pages: Sequence[int]) -> list[int]:
+        """Return the pages of a domain."""
+        return [page for page in pages if _domain(self.urls[page]) == name]
 
     async def fetch(self, request: FetchRequest) -> Fetched:
         """Answer a request."""
@@ -133,6 +151,8 @@ class FarmWeb:
         if url.endswith("/robots.txt"):
             return Fetched(url, 404)
         self.log.append(url)
+        if self.farm is not None and self.farm.moves and is_farm(url) and url.endswith("/"):
+            return Fetched(url, 301, target=f"{url}1")
         links = self._farm_links(url) if is_farm(url) else self._honest_links(url)
         if links is None:
             return Fetched(url, 404)

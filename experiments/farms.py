@@ -28,6 +28,7 @@ from surveyor.config import Settings
 from surveyor.crawler.session import create_hosts, run
 from surveyor.crawler.sources.live import Connection
 from surveyor.crawler.start import start
+from surveyor.graph.csr import Graph
 from surveyor.graph.synthetic.generate import PRESETS, synthetic_web
 from surveyor.rank.domains.established import VotedLinks, establish
 from surveyor.rank.domains.link_counts import in_degree, supporters
@@ -97,16 +98,22 @@ def tables(options: argparse.Namespace) -> None:
                 print("| " + " | ".join(map(str, [*cells, f"{before:.2%}", f"{after:.2%}"])) + " |", flush=True)
 
 
+def _of_two_pages(graph: Graph) -> VotedLinks:
+    """Return the links of a domain graph with one vote each, as if two pages had each of them."""
+    rows, pages = graph.in_links, np.zeros(graph.links, np.int32)
+    return VotedLinks(rows.indptr, rows.indices, np.ones(graph.links, np.int64), pages, pages + 1)
+
+
 def rerank(domains: int) -> None:
     """Print the time of one ranking of a domain graph by each score."""
     graph = synthetic_web(replace(PRESETS["domains-2007"], pages=domains), names=False).graph
     print(f"{graph.pages:,} domains, {graph.links:,} links\n\n| step | seconds | p |\n|---|--:|--:|")
     rows = graph.in_links
-    links = VotedLinks(rows.indptr, rows.indices, np.ones(graph.links, np.int64))
+    links = _of_two_pages(graph)
     small = synthetic_web("domains", links=3_000, names=False).graph
     sampled_supporters(small)
     supporters(small)
-    establish(VotedLinks(small.in_links.indptr, small.in_links.indices, np.ones(small.links, np.int64)), np.arange(3))
+    establish(_of_two_pages(small), np.arange(3))
     seeds = np.argsort(-rows.degrees(), kind="stable")[:3]
     steps: dict[str, Callable[[], object]] = {
         "established domains": lambda: establish(links, seeds, RANKS),

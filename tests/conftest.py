@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
 
 from console import LINKS
 from surveyor import Graph
+
+if TYPE_CHECKING:
+    from surveyor.cluster.session import Session
 
 # No deadlines, for busy machines, and fixed examples, for reproducible results; `make fuzz` uses new ones.
 settings.register_profile("same", deadline=None, derandomize=True)
@@ -48,3 +52,12 @@ def tiny_communities(monkeypatch: pytest.MonkeyPatch) -> None:
     from surveyor.estimate.community import community_options
 
     monkeypatch.setattr(community_options, "MIN_LOCAL", 1)
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Session]:
+    """Two nodes of Ray on loopback, shared by all tests of this process, as they take seconds to start."""
+    from surveyor.cluster.session import Session
+
+    with Session("local:2") as session:
+        yield session

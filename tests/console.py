@@ -48,7 +48,7 @@ class CommandResult:
     def json(self) -> Any:
         assert self.out.count("\n") == 1
         data = json.loads(self.out)
-        assert data["schema"] == 2
+        assert data["schema"] == 3
         return data
 
 

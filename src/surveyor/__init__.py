@@ -16,6 +16,10 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _MODULES = {  # module -> its public names
+    "cluster.building": "build_pieces",
+    "cluster.crawling": "crawl crawl_async",
+    "cluster.domains": "condense_pieces score_pieces",
+    "cluster.ranking": "rank_pieces",
     "crawler.ledger": "CoverageInterval Ledger PushOptions",
     "crawler.preview": "preview",
     "crawler.revisits": "ChangeRate change_rate due_times freshness optimal_intervals optimal_rates",
@@ -34,18 +38,22 @@ _MODULES = {  # module -> its public names
     "crawler.strategies.windowed": "Sweep Windowed",
     "errors": "GraphError InputError MissingExtra NotConverged NothingFetched StrategyError SurveyError SurveyorError "
     "UsageError",
-    "estimate.community.community": "community",
+    "estimate.community.community": "community community_async",
     "estimate.community.community_rank": "CommunityRank",
     "crawler.topics.page_content": "SampledPage",
-    "estimate.sampling.sample": "sample",
+    "estimate.sampling.sample": "sample sample_async",
     "estimate.sampling.sample_result": "Sample",
     "crawler.topics.rules": "Topic",
-    "estimate.scouting.scout": "Scout scout",
+    "estimate.scouting.scout": "Scout scout scout_async",
+    "graph.adapters": "as_graph",
     "graph.condense": "CondensedGraph condense",
     "graph.csr": "Graph",
     "graph.formats": "build_graph read_graph write_graph",
     "graph.growing": "GrowingGraph",
+    "graph.labels": "Labels",
     "graph.names": "Names",
+    "graph.pieces.folder": "Pieces",
+    "graph.pieces.split": "split_graph",
     "graph.synthetic.generate": "SyntheticWeb rmat synthetic_web",
     "outcome": "Outcome",
     "rank.comparison": "Comparison compare_ranks",
@@ -58,15 +66,15 @@ _MODULES = {  # module -> its public names
     "rank.domains.tse": "order_confidence sampled_supporters streamed_supporters",
     "rank.explain": "Explanation explain",
     "rank.pagerank": "Ranking SolverOptions pagerank",
+    "rank.pieces.ranking": "PieceOptions PiecesRanking",
     "report.survey_html": "write_report",
     "simulation.race": "Race Run",
     "simulation.scenario": "SimulationOptions",
     "simulation.simulate": "simulate",
     "stopping": "Bytes Coverage Minutes Pages Requests",
-    "survey.crawl": "crawl",
     "survey.importance": "Importance",
     "survey.survey": "Survey open",
-    "survey.watch": "WatchResult watch",
+    "survey.watch": "WatchResult watch watch_async",
     "web.suffixes": "Suffixes",
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names.split()}
@@ -93,6 +101,7 @@ __all__ = [
     "GrowingGraph",
     "Importance",
     "InputError",
+    "Labels",
     "Ledger",
     "Minutes",
     "MissingExtra",
@@ -103,6 +112,9 @@ __all__ = [
     "Outcome",
     "Outlinks",
     "Pages",
+    "PieceOptions",
+    "Pieces",
+    "PiecesRanking",
     "PrintedRankMass",
     "PushOptions",
     "Race",
@@ -133,13 +145,18 @@ __all__ = [
     "UsageError",
     "WatchResult",
     "Windowed",
+    "as_graph",
     "bit_vectors",
     "build_graph",
+    "build_pieces",
     "change_rate",
     "community",
+    "community_async",
     "compare_ranks",
     "condense",
+    "condense_pieces",
     "crawl",
+    "crawl_async",
     "domains",
     "due_times",
     "explain",
@@ -152,13 +169,18 @@ __all__ = [
     "order_confidence",
     "pagerank",
     "preview",
+    "rank_pieces",
     "read_graph",
     "read_seeds",
     "rmat",
     "sample",
+    "sample_async",
     "sampled_supporters",
+    "score_pieces",
     "scout",
+    "scout_async",
     "simulate",
+    "split_graph",
     "streamed_exact_supporters",
     "streamed_paths",
     "streamed_supporters",
@@ -166,11 +188,16 @@ __all__ = [
     "synthetic_web",
     "trust",
     "watch",
+    "watch_async",
     "write_graph",
     "write_report",
 ]
 
 if TYPE_CHECKING:
+    from surveyor.cluster.building import build_pieces
+    from surveyor.cluster.crawling import crawl, crawl_async
+    from surveyor.cluster.domains import condense_pieces, score_pieces
+    from surveyor.cluster.ranking import rank_pieces
     from surveyor.crawler.ledger import CoverageInterval, Ledger, PushOptions
     from surveyor.crawler.preview import preview
     from surveyor.crawler.revisits import (
@@ -207,16 +234,20 @@ if TYPE_CHECKING:
         SurveyorError,
         UsageError,
     )
-    from surveyor.estimate.community.community import community
+    from surveyor.estimate.community.community import community, community_async
     from surveyor.estimate.community.community_rank import CommunityRank
-    from surveyor.estimate.sampling.sample import sample
+    from surveyor.estimate.sampling.sample import sample, sample_async
     from surveyor.estimate.sampling.sample_result import Sample
-    from surveyor.estimate.scouting.scout import Scout, scout
+    from surveyor.estimate.scouting.scout import Scout, scout, scout_async
+    from surveyor.graph.adapters import as_graph
     from surveyor.graph.condense import CondensedGraph, condense
     from surveyor.graph.csr import Graph
     from surveyor.graph.formats import build_graph, read_graph, write_graph
     from surveyor.graph.growing import GrowingGraph
+    from surveyor.graph.labels import Labels
     from surveyor.graph.names import Names
+    from surveyor.graph.pieces.folder import Pieces
+    from surveyor.graph.pieces.split import split_graph
     from surveyor.graph.synthetic.generate import SyntheticWeb, rmat, synthetic_web
     from surveyor.outcome import Outcome
     from surveyor.rank.comparison import Comparison, compare_ranks
@@ -229,15 +260,15 @@ if TYPE_CHECKING:
     from surveyor.rank.domains.tse import order_confidence, sampled_supporters, streamed_supporters
     from surveyor.rank.explain import Explanation, explain
     from surveyor.rank.pagerank import Ranking, SolverOptions, pagerank
+    from surveyor.rank.pieces.ranking import PieceOptions, PiecesRanking
     from surveyor.report.survey_html import write_report
     from surveyor.simulation.race import Race, Run
     from surveyor.simulation.scenario import SimulationOptions
     from surveyor.simulation.simulate import simulate
     from surveyor.stopping import Bytes, Coverage, Minutes, Pages, Requests
-    from surveyor.survey.crawl import crawl
     from surveyor.survey.importance import Importance
     from surveyor.survey.survey import Survey, open  # noqa: A004
-    from surveyor.survey.watch import WatchResult, watch
+    from surveyor.survey.watch import WatchResult, watch, watch_async
     from surveyor.web.suffixes import Suffixes
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import mmap
 import re
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -66,6 +67,24 @@ def marked(pages: AnyIntArray | BoolArray, count: int) -> BoolArray:
     return inside
 
 
+def real_numbers(values: npt.ArrayLike, name: str, *, hint: str) -> FloatArray:
+    """Return one number per link, page or row as float64; text, times and complex numbers are none.
+
+    >>> real_numbers([1, True, 2.5], "weights", hint="pass numbers").tolist()
+    [1.0, 1.0, 2.5]
+    """
+    try:
+        given = np.asarray(values)
+        if given.ndim != 1 or given.dtype.kind not in "biufO":
+            kind = f"{given.ndim} dimensions" if given.ndim != 1 else str(given.dtype)
+            raise TypeError(kind)
+        if given.dtype == np.object_ and any(isinstance(value, str | bytes) for value in given):
+            raise TypeError("text")
+        return np.asarray(given, np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise UsageError(f"{name} must hold numbers ({str(error)[:100]})", hint=hint) from error
+
+
 def save(path: Path, array: npt.NDArray[Any]) -> None:
     """Write a `.npy` file; unlike `np.save`, raise if a full disk truncates it."""
     with path.open("wb") as file:
@@ -73,13 +92,18 @@ def save(path: Path, array: npt.NDArray[Any]) -> None:
         file.write(np.ascontiguousarray(array).data)
 
 
+def optional(name: str, feature: str, extra: str) -> Any:
+    """Import an optional package; if it is missing, raise an error that names the extra."""
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise MissingExtra(feature, name.split(".")[0], extra) from error
+
+
 def data_frame(columns: Any, **options: Any) -> polars.DataFrame:
     """Return a Polars data frame of columns; raise if Polars is not installed."""
-    try:
-        import polars
-    except ImportError as error:
-        raise MissingExtra("to_polars()", "polars", "frames") from error
-    return polars.DataFrame(columns, **options)
+    frame: polars.DataFrame = optional("polars", "to_polars()", "frames").DataFrame(columns, **options)
+    return frame
 
 
 def let_go(array: npt.NDArray[Any], first: AnyInt, last: AnyInt) -> None:

@@ -56,6 +56,7 @@ CALLER: Limit = ("an e-mail address or a URL", lambda text: not text or CONTACT.
 HEADER: Limit = (f"a value, not the {HIDDEN} that replaces it in output", lambda text: text != HIDDEN)
 LOGIN: Limit = ("user:password", lambda text: ":" in text)
 REASON: Limit = ("a reason", str.strip)
+SWITCHED: Limit = ("off, error, warning or note", ("off", "error", "warning", "note").__contains__)
 
 
 class Kind(NamedTuple):
@@ -202,6 +203,9 @@ class Settings:
     rng: int | None = PERHAPS("Random seed; drawn and recorded if unset.", None, RANDOM, "7")
     permission: Mapping[str, str] = TABLE(
         "Your own hosts whose robots.txt is not applied, with the reason.", {}, REASON, '"example.org" = "my own site"'
+    )
+    check: Mapping[str, str] = TABLE(
+        "Rules of `surveyor check` that are off, or that have another severity.", {}, SWITCHED, 'thin-page = "off"'
     )
 
     def __post_init__(self) -> None:

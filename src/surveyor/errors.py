@@ -15,10 +15,11 @@ A message states what happened and to what; the hint states what to do next.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from surveyor.rank.pagerank import Ranking
+    from surveyor.rank.pieces.ranking import PiecesRanking
 
 
 class SurveyorError(Exception):
@@ -29,6 +30,10 @@ class SurveyorError(Exception):
     def __init__(self, problem: str, *, hint: str) -> None:
         super().__init__(f"{problem}\n  hint: {hint}")
         self.problem, self.hint = problem, hint
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return how to restore the error in another process, such as from a worker of a cluster."""
+        return _restored, (type(self), self.args, self.__dict__)
 
 
 class UsageError(SurveyorError):
@@ -80,12 +85,19 @@ class NotConverged(SurveyorError):
 
     exit_code = 3
 
-    def __init__(self, best: Ranking, tolerance: float, hint: str) -> None:
+    def __init__(self, best: Ranking | PiecesRanking, tolerance: float, hint: str) -> None:
         super().__init__(
             f"the error bound is still {best.error:.1e}, above {tolerance:.0e}, after {best.sweeps} sweeps",
             hint=hint,
         )
-        self.best = best
+        self.best: Any = best  # a Ranking, or a PiecesRanking for a graph in pieces
+
+
+def _restored(kind: type[SurveyorError], args: tuple[Any, ...], values: dict[str, Any]) -> SurveyorError:
+    """Return an error that was pickled; its arguments may be others than those of an exception."""
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(values)
+    return error
 
 
 def check_range(name: str, value: float | None, interval: str, *, hint: str) -> None:

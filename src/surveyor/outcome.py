@@ -48,7 +48,7 @@ def was_requested(outcome: Outcome) -> bool:
 LISTS = ("out_of_scope", "nofollow")
 VALUES = (
     *("status", "fetched_at", "seconds", "hash", "etag", "last_modified", "title", "language", "warc", "size"),
-    *("text_hash", "expires"),
+    *("text_hash", "expires", "contexts"),
 )
 
 
@@ -96,6 +96,7 @@ class Visit(Outcome):
     size: int = 0  # bytes transferred
     text_hash: bytes = b""  # of the main text, which boilerplate does not change; empty if unknown
     expires: float = 0.0  # time until which the server declares the page fresh; 0 if it does not
+    contexts: bytes = b""  # of the links, packed; see `web.link_context`
     exchange: Exchange | None = None  # until it is in the archive; not compared
 
     def __eq__(self, other: object) -> bool:
@@ -161,7 +162,12 @@ class Event(NamedTuple):
 # left or because that may reach the goal; walks are frozen, started, or invalid since the scope changed or pages were
 # deleted; a scout starts its walks or draws its sample; pages just fetched are on or off the topic of a focused crawl.
 DISCARDING = ("scope_changed", "host_deleted")  # what walks found is no longer true
-STATE_EVENTS = ("settled", "pushed", "epoch", "walks", "scout", "scout_sample", "topic", *DISCARDING)
+SHARD_EVENTS = ("shard_cut", "shard_got")  # mass is sent to another shard of a crawl, or received from it
+STATE_EVENTS = (
+    *("settled", "pushed", "epoch", "walks", "scout", "scout_sample", "topic"),
+    *SHARD_EVENTS,
+    *DISCARDING,
+)
 
 
 class Retry(NamedTuple):

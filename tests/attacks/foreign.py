@@ -31,6 +31,7 @@ CALLS: dict[str, list[str] | None] = {  # None: it takes no survey
     "status": ["{survey}"],
     "top": ["{survey}"],
     "rank": ["{survey}", "--report", "{out}/rank.html"],
+    "check": ["{survey}"],
     "explain": ["{survey}", "{seed}"],
     "report": ["{survey}"],
     "sql": ["{survey}", "SELECT count(*) FROM pages"],
@@ -42,6 +43,8 @@ CALLS: dict[str, list[str] | None] = {  # None: it takes no survey
     "graph info": ["{survey}"],
     "graph convert": ["{survey}", "{out}/a.csv"],
     "graph condense": ["{survey}", "{out}/b.graph"],
+    "graph split": ["{survey}", "{out}/b.pieces", "--pieces", "2"],
+    "cluster reshard": ["{survey}", "--shards", "0"],
     "topic train": ["{out}/topic.json", "--survey", "{survey}", "--positive", "{seed}1", "--negative", "{seed}2"],
     "topic test": ["word:page", "{survey}"],
     "config show": ["{survey}"],
@@ -66,6 +69,7 @@ CALLS: dict[str, list[str] | None] = {  # None: it takes no survey
     "init": None,
     "config list": None,
     "doctor": None,
+    "cluster doctor": None,
     "completion": None,
 }
 

@@ -124,6 +124,7 @@ def test_every_setting_is_either_harmless_or_checked() -> None:
         "main_text",
         "follow_nofollow",
         "graph",
+        "check",
     }
     known = set(config.FIELDS) - {"seeds", "rng", "proxy", "ca_file", "headers", "auth"}
     assert known - harmless <= set(NARROW) | {"patient", "keep_busy"}

@@ -7,6 +7,7 @@ import io
 import json
 import re
 from html.parser import HTMLParser
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -121,10 +122,12 @@ class Tags(HTMLParser):
     "hostile titles in the HTML report",
     area="output",
     inputs=len(TITLES),
-    must_hold="no script, event handler or foreign image, and links lead to http and https alone",
+    must_hold="no script but its own, no event handler or foreign image, and links lead to http and https alone",
 )
 def test_html(hostile: Path, tmp_path: Path) -> None:
     text = write_report(hostile, tmp_path / "r.html").read_text("utf-8")
+    own = files("surveyor.report").joinpath("tables.js").read_text("utf-8")
+    text = text.replace(f"<script>{own}</script>", "", 1)  # the policy permits no other
     tags = Tags()
     tags.feed(text)
     assert "&lt;script&gt;alert(1)" in text

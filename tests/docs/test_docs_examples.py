@@ -20,6 +20,7 @@ import pytest
 import surveyor as sv
 from console import CommandResult
 from example_site import HOME, survey_of
+from loopback import linked, served
 from surveyor.testing import EmbeddedWeb, WebSettings, running
 
 ROOT = Path(__file__).parents[2]
@@ -184,7 +185,7 @@ def test_the_tutorial_of_a_site_shows_what_comes(shell: Shell, web: EmbeddedWeb)
         result += done.stdout.replace(str(web.port), "8765")
     text = (ROOT / page).read_text("utf-8")
     rows = re.findall(r"^ +[\d.]+ .*(?:/|html).*$", text, re.MULTILINE)  # of tables
-    assert len(rows) > 15
+    assert len(rows) > 12
     assert [row for row in rows if row not in result] == [], result
 
 
@@ -275,6 +276,20 @@ def test_the_script_for_ci_fails_when_it_should(shell: Shell, web: EmbeddedWeb) 
     nothing = shell(script, SITE="http://nowhere.invalid/", SURVEY="b.survey", SURVEYOR_CONTACT="me@example.org")
     assert nothing.returncode == 5
     assert "does not resolve" in nothing.stderr or "hint:" in nothing.stderr
+
+
+@posix
+def test_the_line_for_ci_is_red_and_green(shell: Shell) -> None:
+    line = next(code for code in code_of("docs/how-to/ci-check.md", "console") if "surveyor check" in code)
+    script = line.removeprefix("$ ").strip() + " --allow 127.0.0.1 --delay 0"
+    for name, more, code in (("red", "/none", 3), ("green", "/a", 0)):
+        with served({"/": linked("/a", more, title="Home"), "/a": linked("/", title="A")}) as url:
+            done = shell(f"mkdir {name} && cd {name} && " + script.replace("https://docs.example.org", url))
+        assert done.returncode == code, done.stderr
+        assert (f"title=broken-link::{url}none: http 404" in done.stdout) == (code == 3)
+        assert {"check.sarif", "check.xml"} <= {path.name for path in (shell.folder / name).iterdir()}
+        junit = (shell.folder / name / "check.xml").read_text("utf-8")
+        assert ('<failure type="error"' in junit) == (code == 3)
 
 
 @pytest.fixture(scope="module")

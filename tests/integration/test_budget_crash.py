@@ -33,7 +33,7 @@ def limits(path: Path) -> list[Limits]:
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rank domains soon, for a small crawl."""
     monkeypatch.setattr(budgeting, "FIRST", 12)
-    monkeypatch.setattr(budgeting, "LEAST_SIZE", 50)
+    monkeypatch.setattr(budgeting, "LEAST_SIZE", 30)
 
 
 @pytest.mark.parametrize("budget", ["flat:2", "star:2-9@4+1,score=in", "star"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 
 import surveyor as sv
 from console import CommandResult
-from fake_web import CONTACT, Sites, Time, crawled, page, rules
+from fake_web import CONTACT, Sites, Time, crawled, moved, page, rules
 from surveyor.config import Settings
 from surveyor.crawler.budgeting import Budgeting
 from surveyor.crawler.budgets import DomainBudgets, events, latest, limits_of
@@ -232,6 +233,19 @@ def test_a_plan_holds_for_domains_that_a_file_does_not_name(path: Path, tmp_path
     assert asked_for(client) == {"a.org": 2, "b.org": 3}
 
 
+def test_the_budgets_of_a_file_hold_for_canonical_pages(path: Path, tmp_path: Path) -> None:
+    table = tmp_path / "budgets.csv"
+    table.write_text("a.org,4\n", "utf-8")
+    answers: dict[str, Any] = {HOME: page(HOME, *(f"{HOME}{number}" for number in range(6)))}
+    for number in range(6):
+        url, canonical = f"{HOME}{number}", f"{HOME}c{number}"
+        answers[url] = page(url, extra=f'<head><link rel="canonical" href="{canonical}"></head>')
+        answers[canonical] = page(canonical)
+    client = Sites(Time(), answers)
+    crawled(path, [HOME], client, scope="any", budget="", budget_file=str(table))
+    assert asked_for(client) == {"a.org": 4}
+
+
 def test_bad_budgets_are_refused_before_anything_is_asked(path: Path, tmp_path: Path) -> None:
     client, bad = Sites(Time(), site()), tmp_path / "bad.csv"
     bad.write_bytes(b"\xff\xfe\x00")
@@ -348,7 +362,7 @@ def test_automatic_budgets_stop_a_farm_and_not_the_others(path: Path, budget: st
         client.log.clear()
     crawled(path, ["http://h0.org/0"], client, scope="any", budget=budget, until="pages=600", delay=0.0)
     asked = asked_for(client)
-    assert sum(count for name, count in asked.items() if name.startswith("spam")) <= 30
+    assert sum(count for name, count in asked.items() if name.startswith("spam")) <= 40
     assert sum(count for name, count in asked.items() if name.startswith("h")) >= 0.99 * 40 * 8
     with check(path) as survey:
         assert survey.blocked()[0]["reason"] == "budget"
@@ -356,8 +370,90 @@ def test_automatic_budgets_stop_a_farm_and_not_the_others(path: Path, budget: st
         last = latest(folder)
         assert last is not None
         limits = limits_of(last)
-    assert {limits.account(f"spam{one}.org") for one in range(1, 300)} <= {"via h17.org", "via "}
+        hacked = list(folder.journal.urls()).index("http://h17.org/3")
+    assert {limits.account(f"spam{one}.org") for one in range(1, 300)} <= {f"via {hacked}", "via "}
     assert not [name for name in limits.pages if name.startswith("spam")]
+
+
+def test_a_redirect_of_the_farm_changes_no_budget(path: Path) -> None:
+    """The mass of a redirected page counts once, for its target."""
+    answers = farm()
+    answers["http://spam0.org/0"] = moved("http://spam0.org/0", "http://spam0.org/1")
+    client = Sites(Time(), answers)
+    crawled(path, ["http://h0.org/0"], client, scope="any", budget="star", until="pages=600", delay=0.0)
+    assert sum(count for name, count in asked_for(client).items() if name.startswith("spam")) <= 40
+
+
+@pytest.mark.parametrize("to", ["honest", "next", "none"])
+def test_domains_that_only_redirect_share_the_budget_of_their_group(path: Path, to: str) -> None:
+    """Their pages belong to other domains, so they are not in the domain graph."""
+    answers, names = farm(), [f"http://way{number}.org/" for number in range(400)]
+    hacked_page = answers["http://h17.org/3"]
+    spam = b"".join(f'<a href="{url}">x</a>'.encode() for url in names)
+    answers["http://h17.org/3"] = replace(hacked_page, body=hacked_page.body + spam)
+    for url, following in zip(names, [*names[1:], "http://spam0.org/0"], strict=True):
+        target = {"honest": "http://h0.org/0", "next": following}.get(to)
+        answers[url] = Fetched(url, 404) if target is None else moved(url, target)
+    client = Sites(Time(), answers)
+    crawled(path, ["http://h0.org/0"], client, scope="any", budget="star", until="pages=600", delay=0.0)
+    asked = {url for url, _ in client.log if "//way" in url or "//spam" in url}
+    pages = {url for url in asked if not url.endswith("/robots.txt")}
+    assert 20 < len(pages) <= 40
+    assert len(asked - pages) <= len(pages) + 32  # a refused page costs no request for a robots.txt
+    with SurveyFolder.open(path, write=False) as folder:
+        last = latest(folder)
+        assert last is not None
+        groups = {limits_of(last).account(url.split("/")[2]) for url in pages}
+        hacked = list(folder.journal.urls()).index("http://h17.org/3")
+    assert groups == {f"via {hacked}"}
+
+
+def test_a_seed_that_redirects_to_another_domain_is_trusted_there(path: Path) -> None:
+    answers = {"http://old.org/": moved("http://old.org/", "http://h0.org/0"), **farm()}
+    client = Sites(Time(), answers)
+    crawled(path, ["http://old.org/"], client, scope="any", budget="star", until="pages=600", delay=0.0)
+    assert sum(count for name, count in asked_for(client).items() if name.startswith("h")) >= 0.99 * 40 * 8
+
+
+def test_a_domain_that_all_others_link_to_has_most_pages(path: Path) -> None:
+    """It has no supporters at exactly two links, but the most mass."""
+    answers: dict[str, Any] = {}
+    for site in range(40):
+        for number in range(8):
+            url = f"http://h{site}.org/{number}"
+            own = [f"http://h{site}.org/{one}" for one in range(8)]
+            answers[url] = page(url, *own, f"http://h{(site + 1) % 40}.org/0", f"http://pop.org/{8 * site + number}")
+    answers |= {f"http://pop.org/{number}": page(f"http://pop.org/{number}") for number in range(320)}
+    client = Sites(Time(), answers)
+    crawled(path, ["http://h0.org/0"], client, scope="any", budget="star", until="pages=1000", delay=0.0)
+    assert asked_for(client)["pop.org"] > 300
+
+
+@pytest.mark.parametrize("inner", [1, 3])
+def test_a_site_of_links_leads_to_the_sites_it_links_to(path: Path, inner: int) -> None:
+    """The links are on inner pages of the site of the seed."""
+    lists = [f"http://a.org/{one}" for one in range(1, inner + 1)]
+    answers: dict[str, Any] = {HOME: page(HOME, *lists)}
+    for place, url in enumerate(lists):
+        answers[url] = page(url, *(f"http://o{site}.org/0" for site in range(place, 30, inner)))
+    for site in range(30):
+        for number in range(10):
+            url = f"http://o{site}.org/{number}"
+            answers[url] = page(url, *(f"http://o{site}.org/{one}" for one in range(10)))
+    client = Sites(Time(), answers)
+    crawled(path, [HOME], client, scope="any", budget="star", until="pages=1000", delay=0.0)
+    assert sum(count for name, count in asked_for(client).items() if name.startswith("o")) >= 290
+
+
+def test_a_ranking_of_more_pages_than_were_visited_is_no_reason_to_wait(path: Path) -> None:
+    client = Sites(Time(), farm())
+    crawled(path, ["http://h0.org/0"], client, scope="any", budget="star", until="pages=30", delay=0.0)
+    with SurveyFolder.open(path) as folder:
+        last = latest(folder)
+        assert last is not None
+        folder.note("budgets", **{**last.detail, "fetched": 10**9})
+    crawled(path, ["http://h0.org/0"], client, scope="any", budget="star", until="pages=600", delay=0.0)
+    assert sum(count for name, count in asked_for(client).items() if name.startswith("h")) >= 0.99 * 40 * 8
 
 
 @pytest.mark.parametrize("groups", [5, [1, 2], {"b.org": 5}, {"b.org": ["a.org"]}])

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from console import LINKS, CommandResult, process
-from generate_reference import addresses_reference, reference, settings_reference
+from generate_reference import addresses_reference, reference, rules_reference, settings_reference
 from surveyor.cli import lazy, options
 from surveyor.cli.graph_source import page_argument
 from surveyor.errors import InputError
@@ -64,6 +64,8 @@ def test_reference_is_up_to_date() -> None:
     assert page == settings_reference(), "run: python docs/generate_reference.py"
     page = (ROOT / "docs" / "reference" / "addresses.md").read_text("utf-8")
     assert page == addresses_reference(), "run: python docs/generate_reference.py"
+    page = (ROOT / "docs" / "reference" / "check.md").read_text("utf-8")
+    assert page == rules_reference(), "run: python docs/generate_reference.py"
 
 
 def test_reference_is_written_where_the_documentation_is(tmp_path: Path) -> None:
@@ -167,12 +169,12 @@ def test_ranks_are_written_and_start_the_next_run(
 
 def test_ranks_of_other_pages_are_reported(folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ranks = tmp_path / "ranks.csv"
-    ranks.write_text("page,share,name\n0,0.5,home\n1,0.3,news\n2,0.2,gone\n")
+    ranks.write_text("id,share,name\n0,0.5,home\n1,0.3,news\n2,0.2,gone\n")
     printed = CommandResult(capsys, "rank", folder, "--warm-start", str(ranks))
     assert printed.code == 0
     assert "! 2 of 3 ranks in" in printed.err
     assert "3 of its 5 pages start with an equal share" in printed.err
-    ranks.write_text("page,share,name\n2,0.2,gone\n")
+    ranks.write_text("id,share,name\n2,0.2,gone\n")
     assert CommandResult(capsys, "rank", folder, "--warm-start", str(ranks)).code == 2
 
 
@@ -209,7 +211,7 @@ def test_a_number_is_a_name_in_a_graph_with_names(tmp_path: Path, capsys: pytest
     Graph.from_edges([("10", "20"), ("20", "30"), ("30", "40"), ("40", "10")]).save(path)
     assert CommandResult(capsys, "explain", str(path), "0").code == 2
     assert CommandResult(capsys, "explain", str(path), "#4").code == 2
-    assert CommandResult(capsys, "explain", str(path), "10", "--json").json()["explanation"]["page"] == 0
+    assert CommandResult(capsys, "explain", str(path), "10", "--json").json()["explanation"]["id"] == 0
     assert CommandResult(capsys, "explain", str(path), "#1", "--json").json()["explanation"]["name"] == "20"
     trusted.write_text("0\n1\n")
     assert CommandResult(capsys, "rank", str(path), "--trusted", str(trusted)).code == 2
@@ -220,7 +222,7 @@ def test_a_number_is_a_name_in_a_graph_with_names(tmp_path: Path, capsys: pytest
     bare = tmp_path / "bare.graph"
     Graph.from_arrays(np.array([0, 1]), np.array([1, 0])).save(bare)
     for word in ("1", "#1"):
-        assert CommandResult(capsys, "explain", str(bare), word, "--json").json()["explanation"]["page"] == 1
+        assert CommandResult(capsys, "explain", str(bare), word, "--json").json()["explanation"]["id"] == 1
 
 
 def test_a_name_that_cannot_be_typed_is_suggested_by_its_id(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -342,7 +344,7 @@ def test_scores_agree_with_the_library(folder: str, capsys: pytest.CaptureFixtur
 
     result = CommandResult(capsys, "rank", folder, "--json").json()
     expected = pagerank(Graph.open(folder)).scores
-    assert np.array_equal([page["share"] for page in sorted(result["pages"], key=lambda page: page["page"])], expected)
+    assert np.array_equal([page["share"] for page in sorted(result["pages"], key=lambda page: page["id"])], expected)
 
 
 def test_rank_writes_a_report(
@@ -367,5 +369,5 @@ def test_a_graph_without_pages(tmp_path: Path, capsys: pytest.CaptureFixture[str
     printed = CommandResult(capsys, "explain", path, "0")
     assert printed.code == 2
     assert "-1" not in printed.err
-    assert CommandResult(capsys, "top", path, "--csv").out == "position,page,score,share,in_links,out_links,name\n"
+    assert CommandResult(capsys, "top", path, "--csv").out == "position,id,score,share,in_links,out_links,name\n"
     assert CommandResult(capsys, "rank", path, "--report", str(tmp_path / "report.html")).code == 2

@@ -80,7 +80,7 @@ def test_one_json_object(capsys: pytest.CaptureFixture[str], path: str) -> None:
     assert (result["command"], result["source"], result["local"]) == ("community", path, RULE)
     assert [page["name"] for page in result["pages"]] == [row["name"] for row in found.top(2)]
     assert set(result["pages"][0]) == {
-        *("page", "name", "position", "share", "local_position", "local_share", "change"),
+        *("id", "name", "url", "position", "share", "local_position", "local_share", "change"),
         "true_share",
     }
     assert (result["local_pages"], result["requested"], result["fetched"], result["rng"]) == (5, 5, 5, 3)
@@ -89,8 +89,8 @@ def test_one_json_object(capsys: pytest.CaptureFixture[str], path: str) -> None:
     assert set(result["comparison"]) == {"local", "crawled", "frontier", "auto"}
     assert result["comparison"]["auto"]["l1"] == pytest.approx(found.compare("auto").l1, abs=1e-6)
     assert len(result["rounds"]) == len(result["errors"]) == len(found.rounds)
-    assert [mover["page"] for mover in result["movers"]] == [mover.page for mover in found.movers()]
-    assert set(result["movers"][0]) == {"page", "name", "flow", "change", "error"}
+    assert [mover["id"] for mover in result["movers"]] == [mover.page for mover in found.movers()]
+    assert set(result["movers"][0]) == {"id", "name", "url", "flow", "change", "error"}
     assert "explained" not in result
     one = CommandResult(capsys, "community", path, "--local", RULE, "--json", "--explain", "/d").json()["explained"]
     assert one["name"] == SITE[4]
@@ -163,7 +163,7 @@ def test_one_page_is_explained(capsys: pytest.CaptureFixture[str], path: str) ->
     assert shown == [found.name(mover.page) for mover in found.movers(SITE[4])]
     without = [line.split()[2] for line in done.out.splitlines() if line.endswith("example.net/")]
     assert all(change.startswith("-") for change in without)  # it would lose without their links
-    assert CommandResult(capsys, "community", path, "--local", RULE, "--explain", f"#{row['page']}").code == 0
+    assert CommandResult(capsys, "community", path, "--local", RULE, "--explain", f"#{row['id']}").code == 0
 
 
 def test_a_plot_and_a_report(capsys: pytest.CaptureFixture[str], path: str, tmp_path: Path) -> None:
@@ -220,7 +220,7 @@ def test_rules_for_graphs_without_names(capsys: pytest.CaptureFixture[str], tmp_
     path = tmp_path / "links.txt"
     path.write_text("0 1\n1 2\n2 0\n2 3\n3 1\n")
     done = CommandResult(capsys, "community", str(path), "--local", "ids:0-2", "--csv")
-    assert [row["page"] for row in table(done.out)] == ["1", "2", "0"]
+    assert [row["id"] for row in table(done.out)] == ["1", "2", "0"]
     assert CommandResult(capsys, "community", str(path), "--local", "ids:0-2", "--explain", "1").code == 0
 
 

@@ -304,5 +304,5 @@ def test_demo(tmp_path: Path) -> None:
     assert result["killed_after"] >= 100
     assert {"share", "true_share", "url"} <= set(result["pages"][0])
     report = (tmp_path / "demo" / "report.html").read_text("utf-8")
-    assert report.count("<figure>") == 2
+    assert report.count("<figure>") == 4
     assert "true share" in report

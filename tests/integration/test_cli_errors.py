@@ -21,6 +21,8 @@ from surveyor.cli import kernel_cache, options
 from surveyor.cli.output import Output
 from surveyor.cli.progress import ProgressMeter, describe
 from surveyor.graph.csr import Graph
+from surveyor.kernels import _cache
+from surveyor.kernels._cache import CacheFolder
 
 # Errors
 
@@ -35,11 +37,9 @@ from surveyor.graph.csr import Graph
         (["rank", "x", "--hlep"], "Did you mean --help?"),
         (["top", "x", "--count", "5"], "No option --count. Did you mean --top?"),
         (["crawl", "a.example", "--pause=9"], "No option --pause. Did you mean --backoff?"),
-        (["crawl", "a.example", "--into", "x"], "No option --into. Did you mean --out?"),
         (["simulate", "x", "--dead", "1%"], "No option --dead. Did you mean --gone?"),
         (["sample", "x", "--plots", "x"], "No option --plots. Did you mean --plot?"),
         (["sample", "x", "--pages", "x"], "No option --pages. Did you mean --save?"),
-        (["export", "x", "--to", "x"], "No option --to. Did you mean --out?"),
         (["graph", "condense", "x", "y", "--to", "hosts"], "No option --to. Did you mean --level?"),
         (["graph", "convert", "x", "y", "--force"], "No option --force. Did you mean --replace?"),
         (["rank"], "Missing argument"),
@@ -148,7 +148,7 @@ def test_a_closed_stdout_is_no_error(closed: str, folder: str, tmp_path: Path) -
     done = subprocess.run(["/bin/sh", "-c", line, sys.executable, folder, str(out)], capture_output=True, check=False)
     assert done.returncode == 0
     assert b"bug" not in done.stderr
-    assert out.read_text().startswith("page,share,name\n")
+    assert out.read_text().startswith("id,share,name\n")
 
 
 @pytest.mark.parametrize(("number", "word"), [(signal.SIGINT, "Interrupted."), (signal.SIGTERM, "Terminated.")])
@@ -219,17 +219,17 @@ def test_doctor_says_when_something_is_wrong(
 
 
 CACHE = (
-    "import os, sys; from surveyor.cli import run; code = run(['doctor', '-q']);print(os.environ['NUMBA_CACHE_DIR'])"
+    "from surveyor.cli import run; from surveyor.kernels._cache import cache_folder; "
+    "run(['doctor', '-q']); print(cache_folder().path)"
 )
 
 
 def test_kernels_are_cached_in_the_home_of_the_user(tmp_path: Path) -> None:
-    env = {"XDG_CACHE_HOME": str(tmp_path), "NUMBA_DISABLE_JIT": "1"}
-    os.environ.pop("NUMBA_CACHE_DIR", None)
+    env = {"XDG_CACHE_HOME": str(tmp_path), "NUMBA_DISABLE_JIT": "1", "NUMBA_CACHE_DIR": ""}
     done = process("-c", CACHE, env=env)
     assert done.stdout.splitlines()[-1].startswith(str(tmp_path / "surveyor" / "kernels-"))
     chosen = process("-c", CACHE, env={**env, "NUMBA_CACHE_DIR": str(tmp_path / "mine")})
-    assert chosen.stdout.splitlines()[-1] == str(tmp_path / "mine")
+    assert chosen.stdout.splitlines()[-1].startswith(str(tmp_path / "mine" / "kernels-"))
 
 
 def test_a_home_that_cannot_be_written_is_no_obstacle(tmp_path: Path) -> None:
@@ -239,8 +239,8 @@ def test_a_home_that_cannot_be_written_is_no_obstacle(tmp_path: Path) -> None:
         "XDG_CACHE_HOME": str(tmp_path / "file"),
         "TMPDIR": str(tmp_path / "tmp"),
         "NUMBA_DISABLE_JIT": "1",
+        "NUMBA_CACHE_DIR": "",
     }
-    os.environ.pop("NUMBA_CACHE_DIR", None)
     done = process("-c", CACHE.replace("'-q'", ""), env=env)
     assert done.stdout.splitlines()[-1].startswith(str(tmp_path / "tmp"))
     assert "cannot be written or is full; compiled kernels go to" in done.stderr
@@ -249,7 +249,7 @@ def test_a_home_that_cannot_be_written_is_no_obstacle(tmp_path: Path) -> None:
 def test_a_cache_without_room_is_not_chosen(tmp_path: Path) -> None:
     resource = pytest.importorskip("resource")  # a limit on the size of files stands for a full disk
     script = (
-        "import resource, sys; from pathlib import Path; from surveyor.cli.kernel_cache import writable\n"
+        "import resource, sys; from pathlib import Path; from surveyor.kernels._cache import writable\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)); folder = Path(sys.argv[1])\n"
         "print(writable(folder), writable(folder, 0))"
     )
@@ -267,7 +267,7 @@ def test_a_cache_that_fills_up_is_a_warning(
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(_cache, "cache_folder", lambda: CacheFolder(tmp_path, tmp_path))
     monkeypatch.setattr(cache, "save_overload", full)
     with kernel_cache.kernels(Output()):
         for _ in range(2):
@@ -292,7 +292,7 @@ def test_compiling_is_announced_if_it_takes_long(
     if kept:
         (tmp_path / "kernel.nbi").touch()
     clock = [0.0]
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(_cache, "cache_folder", lambda: CacheFolder(tmp_path, tmp_path))
     monkeypatch.setattr(time, "perf_counter", lambda: clock[0])
     output = Output()
     with kernel_cache.kernels(output), event.trigger_event("numba:compile"):

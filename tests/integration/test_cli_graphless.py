@@ -43,7 +43,7 @@ def test_crawl_status_top_and_sql(site: str, capsys: pytest.CaptureFixture[str])
     top = CommandResult(capsys, "top", SURVEY, "--importance", "opic", "--json").json()
     assert top["importance"]["method"] == "opic"
     assert abs(sum(row["share"] for row in top["pages"]) - 1) < 1e-9
-    pages = CommandResult(capsys, "sql", SURVEY, "select url, kind from pages order by page", "--json").json()
+    pages = CommandResult(capsys, "sql", SURVEY, "select url, kind from pages order by id", "--json").json()
     assert [row[1] for row in pages["rows"]] == ["fetched", "fetched", "fetched", "gone"]
     visits = CommandResult(capsys, "sql", SURVEY, "select count(*) from visits where status = 200", "--json").json()
     assert 40 < visits["rows"][0][0] < 60

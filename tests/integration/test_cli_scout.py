@@ -20,7 +20,7 @@ from surveyor.cli import crawl_display
 from surveyor.cli.crawl_display import CrawlDisplay
 from surveyor.crawler.session import Run
 from surveyor.estimate.scouting.scout import ScoutOptions, summarise, walk
-from surveyor.fetch.http import run_sync
+from surveyor.fetch.event_loops import run_sync
 from surveyor.outcome import Outcome
 from surveyor.survey.crawl import open_to_crawl
 from surveyor.survey.survey import Survey

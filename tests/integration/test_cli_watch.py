@@ -77,7 +77,7 @@ def test_json_lines(survey: str, pages: dict[str, str | int], capsys: pytest.Cap
         found += [json.loads(line) for line in done.out.splitlines()]
         if any(line["event"] == "perhaps changed" for line in found):
             break
-    assert {line["schema"] for line in found} == {2}
+    assert {line["schema"] for line in found} == {3}
     changed = next(line for line in found if line["event"] == "perhaps changed")  # the crawl hashed no main text
     assert changed["url"].endswith("/b")
     assert found[-1]["event"] == "end"

@@ -19,7 +19,7 @@ from community_crawls import ROUGH, SHAPE
 from surveyor.config import Settings
 from surveyor.estimate.community.community_options import CommunityOptions
 from surveyor.estimate.community.community_survey import CrawledCommunity, crawl_community, open_community_survey
-from surveyor.fetch.http import run_sync
+from surveyor.fetch.event_loops import run_sync
 from surveyor.store.directory import SurveyFolder
 from surveyor.testing import EmbeddedWeb, WebSettings, running
 from surveyor.web.urls import host
@@ -32,7 +32,7 @@ from surveyor.estimate.community.community_options import CommunityOptions
 from surveyor.estimate.community.community_survey import crawl_community, open_community_survey
 from surveyor.survey.derived_survey import CopiedOutcomes
 from surveyor.config import Settings
-from surveyor.fetch.http import run_sync
+from surveyor.fetch.event_loops import run_sync
 from experiments.communities_live import DELAY, main
 base, out, proxy, early = sys.argv[1:]
 if early:

@@ -334,7 +334,7 @@ def test_a_checkpoint_that_is_damaged_is_not_needed(tmp_path: Path, setting: Set
     [
         ("survey.toml", "seeds =", "seeds ==", "survey.toml is damaged"),
         ("survey.toml", "version = 1", "version = 9", "was created by a newer surveyor"),
-        ("journal.sqlite", "5", "9", "is from a newer surveyor"),
+        ("journal.sqlite", "6", "9", "is from a newer surveyor"),
     ],
 )
 def test_what_is_damaged_or_newer_is_left_alone(

@@ -19,7 +19,8 @@ from surveyor.crawler.replay import Derived, derive, save, scope_of, to_graph
 from surveyor.crawler.seed_pages import clean_seeds
 from surveyor.crawler.start import folder_for, start
 from surveyor.errors import UsageError
-from surveyor.fetch.http import Fetched, run_sync
+from surveyor.fetch.event_loops import run_sync
+from surveyor.fetch.http import Fetched
 from surveyor.fetch.politeness.hosts import Hosts
 from surveyor.outcome import Outcome
 from surveyor.store.directory import SurveyFolder
@@ -267,10 +268,10 @@ def test_seeds_are_spelt_in_one_way() -> None:
     assert clean_seeds("Example.org") == ["https://example.org/"]
     assert clean_seeds(["http://a.example", " http://a.example/#x ", "[::1]:80/x"]) == [
         "http://a.example/",
-        "https://[::1]:80/x",
+        "http://[::1]/x",
     ]
     assert clean_seeds(["localhost", "foo/", "foo:80", "http://foo"]) == [
-        "https://localhost/",
+        "http://localhost/",
         "https://foo/",
         "https://foo:80/",
         "http://foo/",

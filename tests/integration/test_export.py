@@ -76,7 +76,7 @@ def test_parquet(survey: Path, tmp_path: Path) -> None:
     rows = parquet.read_table(one).to_pylist()
     assert {row["url"]: row["share"] for row in rows if row["share"] is not None} == shares
     duckdb = pytest.importorskip("duckdb")
-    query = f"select count(*) from '{paths[0]}' join '{paths[2]}' using (page)"  # noqa: S608  # of files of our own
+    query = f"select count(*) from '{paths[0]}' join '{paths[2]}' using (id)"  # noqa: S608  # of files of our own
     assert duckdb.sql(query).fetchall() == [(6,)]
 
 
@@ -112,7 +112,7 @@ def test_links_between_hosts_are_counted(tmp_path: Path) -> None:
         with sv.crawl(web.seeds, until="pages=40", out=path, contact="me@example.org", **given) as survey:  # type: ignore[arg-type]
             (file,) = survey.export(tmp_path / "h.gexf", level="hosts", top=10_000)
             query = (
-                "select count(*) from links join pages a on a.page = source join pages b on b.page = target "
+                "select count(*) from links join pages a on a.id = source join pages b on b.id = target "
                 "where links.kind = 'followed' and a.host <> b.host"
             )
             ((between,),) = survey.sql(query, engine="sqlite").rows
@@ -150,7 +150,7 @@ def test_nothing_is_written_over(survey: Path, tmp_path: Path, capsys: pytest.Ca
     assert there.read_text() == "mine"
     result = CommandResult(capsys, "export", str(survey), "--out", str(there), "--replace", "--json").json()
     assert result["files"] == [{"path": str(there), "bytes": there.stat().st_size}]
-    assert there.read_text().startswith("page,url,")
+    assert there.read_text().startswith("id,url,")
     (tmp_path / "t").mkdir()
     (tmp_path / "t" / "ranks.parquet").write_text("mine")
     assert CommandResult(capsys, "export", str(survey), "--out", str(tmp_path / "t")).code == 2
@@ -172,7 +172,7 @@ def test_a_disk_that_takes_no_more_leaves_no_half_file(
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        (["--out", "a.xlsx"], "is not a known format"),
+        (["--out", "a.docx"], "is not a known format"),
         (["--out", "a.csv", "--format", "xls"], "'xls' is not one of"),
         (["--out", "a.csv", "--table", "page"], "'page' is not one of"),
         (["--out", "a.csv", "--table", "links", "--top", "5"], "top is for pages and graphs"),

@@ -318,11 +318,11 @@ CRAWL_AGAIN = "crawl again with --fresh, or into another folder with --out"
 @pytest.mark.parametrize(
     ("version", "kind", "problem", "hint"),
     [
-        ("3", "read", "is from an older surveyor (version 3; this one reads version 5)", CRAWL_AGAIN),
-        ("3", "gone", "is from an older surveyor (version 3; this one reads version 5)", CRAWL_AGAIN),
-        ("9", "fetched", "is from a newer surveyor (version 9; this one reads version 5)", "pip install --upgrade"),
-        ("?", "moved", "is from an older surveyor (version unknown; this one reads version 5)", CRAWL_AGAIN),
-        ("5", "read", "is from an older surveyor (version unknown; this one reads version 5)", CRAWL_AGAIN),
+        ("3", "read", "is from an older surveyor (version 3; this one reads version 6)", CRAWL_AGAIN),
+        ("3", "gone", "is from an older surveyor (version 3; this one reads version 6)", CRAWL_AGAIN),
+        ("9", "fetched", "is from a newer surveyor (version 9; this one reads version 6)", "pip install --upgrade"),
+        ("?", "moved", "is from an older surveyor (version unknown; this one reads version 6)", CRAWL_AGAIN),
+        ("6", "read", "is from an older surveyor (version unknown; this one reads version 6)", CRAWL_AGAIN),
     ],
 )
 @pytest.mark.parametrize("place", [b"page 30 page 30", b"surveyor-journal", b"SVYHEAD1"])

@@ -26,7 +26,7 @@ from surveyor.estimate.sampling.sample_pages import SurveyPages
 from surveyor.estimate.sampling.sample_survey import SampleOptions, open_sample_survey
 from surveyor.estimate.sampling.walk_scheduler import WalkResult
 from surveyor.estimate.sampling.walks import walk_live
-from surveyor.fetch.http import run_sync
+from surveyor.fetch.event_loops import run_sync
 from surveyor.store.directory import SurveyFolder
 from surveyor.testing import EmbeddedWeb, WebSettings, running
 from surveyor.web.urls import host
@@ -35,7 +35,7 @@ CHILD = """
 import sys
 from sample_crawls import halves
 from surveyor.config import Settings
-from surveyor.fetch.http import run_sync
+from surveyor.fetch.event_loops import run_sync
 from surveyor.estimate.sampling.walks import walk_live
 from surveyor.estimate.sampling.sample_goals import WalkLimits
 from surveyor.estimate.sampling.sample_survey import SampleOptions, open_sample_survey

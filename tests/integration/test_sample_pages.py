@@ -11,8 +11,8 @@ from example_site import HOME, site, survey_of
 from fake_web import page as answer
 from surveyor.crawler.topics.page_content import PageContent
 from surveyor.errors import SurveyError
-from surveyor.estimate.sampling import sample_pages
 from surveyor.estimate.sampling.sample_pages import archived_pages, parse_exchange
+from surveyor.fetch import bodies
 from surveyor.outcome import Exchange, Visit
 from surveyor.store.directory import SurveyFolder
 
@@ -79,7 +79,7 @@ def test_encodings_and_character_sets(monkeypatch: pytest.MonkeyPatch) -> None:
     assert part.title == "Sonnenstraße"
     assert parse_exchange(exchange(b"junk", *headers)) == PageContent()
     assert parse_exchange(exchange(b"junk", "Content-Encoding: exi")) == PageContent()
-    monkeypatch.setattr(sample_pages, "MAX_DECODED", 1000)
+    monkeypatch.setattr(bodies, "MAX_DECODED", 1000)
     assert len(parse_exchange(exchange(packed, *headers)).text) < 2_000
     assert parse_exchange(exchange("plain Öl".encode(), "Content-Type: text/plain")).text == "plain Öl"
     assert parse_exchange(exchange(b"\x89PNG", "Content-Type: image/png")) == PageContent()

@@ -70,7 +70,7 @@ def test_movers_are_outside_pages_that_link_to_local_ones() -> None:
         assert mover.page not in LOCAL
         assert np.isin(WEB.graph.links_of(mover.page), LOCAL).any()
     one = found.movers(page=found.top(1)[0]["name"], count=3)
-    assert all(found.top(1)[0]["page"] in WEB.graph.links_of(mover.page) for mover in one)
+    assert all(found.top(1)[0]["id"] in WEB.graph.links_of(mover.page) for mover in one)
     with pytest.raises(UsageError, match="is not a local page"):
         found.movers(page=int(np.setdiff1d(np.arange(1500), LOCAL)[0]))
 

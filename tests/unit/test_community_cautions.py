@@ -49,7 +49,7 @@ def test_impact_of_outside_pages() -> None:
     }
     rows = found.largest_impacts(5)
     best = sorted(slow, key=lambda page: (-slow[page], page))[:5]
-    assert [row["page"] for row in rows] == best
+    assert [row["id"] for row in rows] == best
     assert [row["impact"] for row in rows] == pytest.approx([slow[page] for page in best], rel=1e-6)
     fetched = set(found.extra.tolist())
     assert [row["round"] is not None for row in rows] == [page in fetched for page in best]

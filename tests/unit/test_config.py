@@ -54,6 +54,7 @@ VALUES: dict[str, list[Any]] = {
         name: [("a*",), ("b*", "c*"), (), ("d",), ("e", "f")]
         for name in ("seeds", "include", "exclude", "allow", "avoid")
     },
+    "check": [{"thin-page": value} for value in ("off", "error", "warning", "note")] + [{"orphan": "off"}],
     **{name: [{"host": f"{name}:{count}"} for count in range(5)] for name in ("headers", "auth", "permission")},
 }
 

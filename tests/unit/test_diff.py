@@ -11,6 +11,7 @@ import pytest
 import surveyor as sv
 from console import CommandResult
 from example_site import HOME, LINKS, site, survey_of
+from fake_web import moved, page
 from surveyor.fetch.http import Fetched
 from surveyor.survey.diff import Difference
 
@@ -108,6 +109,35 @@ def test_redirected_and_blocked(old: Path, tmp_path: Path) -> None:
     difference = found(old, survey_of(tmp_path / "new.survey", answers))
     assert urls(difference, "blocked") == ["news/"]
     assert "library/deep" in urls(difference, "redirected")
+
+
+def test_links_broken_and_repaired_titles_and_canonicals(tmp_path: Path) -> None:
+    def surveyed(name: str, links: list[str], title: str, goal: str, gone: str) -> Path:
+        answers = harmless(site(LINKS | {"": [*links, "alias"]}, {"news/": f"<!-- {name} -->"}))
+        answers[f"{HOME}news/"] = page(f"{HOME}news/", "/", extra=f"<title>{title}</title>")
+        answers[f"{HOME}alias"] = moved(f"{HOME}alias", goal)
+        answers |= {f"{HOME}{lost}": Fetched(f"{HOME}{lost}", 404) for lost in gone.split()}
+        return survey_of(tmp_path / f"{name}.survey", answers)
+
+    before = surveyed("a", ["library/", "news/", "lost", "fixed"], "Old", "/library/", "lost fixed")
+    after = surveyed("b", ["library/", "news/", "typo", "fixed"], "New", "/news/", "typo")
+    difference = found(before, after)
+    assert urls(difference, "broken link") == ["typo"]
+    assert urls(difference, "retitled") == ["news/"]
+    assert urls(difference, "other canonical") == ["alias"]
+    assert "lost" in urls(difference, "repaired link")  # no page links to it any more
+    same = found(before, before)
+    assert not any(same.changes.values())
+
+
+def test_moves_within_the_error_are_one_line(old: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    part = survey_of(tmp_path / "part.survey", harmless(site()), until="pages=2", concurrency=1)
+    moves = [change for kind in ("perhaps risen", "perhaps fallen") for change in found(old, part).changes[kind]]
+    done = CommandResult(capsys, "diff", str(old), str(part))
+    assert f"{len(moves)} moves within the error bound are not listed (--csv lists them)\n" in done.out
+    assert len(moves) > 1
+    listed = CommandResult(capsys, "diff", str(old), str(part), "--csv").out
+    assert listed.count("perhaps ") == len(moves)
 
 
 def test_other_terms_are_said_first(old: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

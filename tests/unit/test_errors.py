@@ -6,7 +6,9 @@ import ast
 import inspect
 import re
 from collections.abc import Iterator
+from copy import copy
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -31,6 +33,24 @@ def test_each_class_is_documented_with_its_exit_code() -> None:
     assert {one.__name__: str(one.exit_code) for one in classes()} == result
     table = (DOCS / "reference" / "commands.md").read_text("utf-8")
     assert set(result.values()) <= set(re.findall(r"^\| (\d+) \|", table, re.MULTILINE))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        SurveyorError("it is broken", hint="repair it"),
+        *(one("it is broken", hint="repair it") for one in (errors.UsageError, errors.InputError, errors.SurveyError)),
+        errors.MissingExtra("--cluster", "ray", "ray"),
+        errors.StrategyError("it is broken"),
+        errors.NothingFetched("it is broken", hint="repair it"),
+        errors.NotConverged(SimpleNamespace(error=0.5, sweeps=3), 1e-6, "use .best"),  # type: ignore[arg-type]
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_errors_can_be_raised_in_another_process(error: SurveyorError) -> None:
+    other = copy(error)  # in the way that pickle does
+    assert type(other) is type(error)
+    assert (str(other), vars(other), other.args) == (str(error), vars(error), error.args)
 
 
 def test_no_error_can_be_made_without_a_hint() -> None:

@@ -17,6 +17,7 @@ from attack import attack
 from surveyor.errors import UsageError
 from surveyor.fetch.client import HttpClient
 from surveyor.fetch.encodings import ENCODINGS, TooLarge, Unreadable, decoder_of
+from surveyor.fetch.event_loops import run_sync
 from surveyor.fetch.http import (
     Fetched,
     FetchRequest,
@@ -24,7 +25,6 @@ from surveyor.fetch.http import (
     accepts,
     retry_after,
     retry_delay,
-    run_sync,
 )
 
 AGENT = "test/1.0 (+https://example.org/bot)"

@@ -305,7 +305,7 @@ def test_an_older_version_is_rejected_and_left_unchanged(tmp_path: Path, *, writ
     path = tmp_path / "journal.sqlite"
     with closing(sqlite3.connect(path)) as raw:
         raw.executescript(VERSION_1)
-    with pytest.raises(SurveyError, match=r"older surveyor \(version 1; this one reads version 5\)") as caught:
+    with pytest.raises(SurveyError, match=r"older surveyor \(version 1; this one reads version 6\)") as caught:
         Journal.open(path, write=write)
     assert "--fresh" in caught.value.hint
     with closing(sqlite3.connect(path)) as raw:

@@ -44,10 +44,10 @@ def test_log_scores_range_from_0_to_100_on_a_log_scale() -> None:
 def test_a_ranking_is_plain_values_and_tables() -> None:
     result = ranking([0.7, 0.3], ["a", "<b>"])
     plain = json.loads(json.dumps(result.to_dict(top=1)))
-    assert plain["pages"] == [{"page": 0, "name": "a", "share": 0.7, "score": 100.0}]
+    assert plain["pages"] == [{"id": 0, "name": "a", "share": 0.7, "score": 100.0}]
     assert plain["error"] == 1e-9
     assert result.to_polars()["name"].to_list() == ["a", "<b>"]
-    assert ranking([1.0]).to_polars().columns == ["page", "share"]
+    assert ranking([1.0]).to_polars().columns == ["id", "share"]
     assert repr(result) == "Ranking(2 pages, error at most 1.0e-09, 3 sweeps, power)"
     assert "&lt;b&gt;" in result._repr_html_()
     assert "<b>" not in result._repr_html_()

@@ -120,7 +120,7 @@ def test_table_as_text_and_csv(graph: Graph, ranking: Ranking) -> None:
     stream = io.StringIO()
     write_csv(table, stream)
     header, first, *_ = stream.getvalue().splitlines()
-    assert header == "position,page,score,share,in_links,out_links,name"
+    assert header == "position,id,score,share,in_links,out_links,name"
     assert float(first.split(",")[3]) == ranking.scores[0]
 
 
@@ -231,7 +231,7 @@ def test_scores_are_written_and_read_back(graph: Graph, ranking: Ranking, tmp_pa
         assert start.known == start.ranks == graph.pages
     parquet = pytest.importorskip("pyarrow.parquet")
     table = parquet.read_table(write_ranks_file(graph, ranking, tmp_path / "ranks.parquet"))
-    assert table.column_names == ["page", "share", "name"]
+    assert table.column_names == ["id", "share", "name"]
     files = ["ranks.csv", "ranks.csv.gz", "ranks.npy", "ranks.parquet"]
     assert sorted(path.name for path in tmp_path.iterdir()) == files
 
@@ -273,8 +273,8 @@ def test_common_crawl_ranks_are_rejected_where_names_are_not_hosts(tmp_path: Pat
         ("a.npy", ""),
         ("a.csv", "x,y\n1,2\n"),
         ("a.csv", ""),
-        ("a.csv", "page,share,name\n0\n"),
-        ("a.csv", "page,share\n0,0.5\n"),
+        ("a.csv", "id,share,name\n0\n"),
+        ("a.csv", "id,share\n0,0.5\n"),
         ("a.txt", "no"),
         ("a.parquet", ""),
     ],

@@ -26,14 +26,14 @@ def survey(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 QUERIES = [
-    "select host, sum(share) s from pages join ranks using (page) group by 1 order by s desc",
+    "select host, sum(share) s from pages join ranks using (id) group by 1 order by s desc",
     *(f"select * from {table} order by 1, 2, 3" for table in TABLES),  # noqa: S608  # names are ours
     "select kind, reason, count(*) n from pages group by kind, reason order by n desc, kind, reason nulls first",
-    "select p.url, t.url from pages p join pages t on t.page = p.redirected_to order by 1",
-    "select url from pages left join ranks using (page) where position is null order by url",
+    "select p.url, t.url from pages p join pages t on t.id = p.redirected_to order by 1",
+    "select url from pages left join ranks using (id) where position is null order by url",
     "select count(*) from links where in_scope",
     "select count(*) from links where not in_scope",
-    "select avg(share), max(fetched_at), 1.5, 'a', null from pages join ranks using (page)",
+    "select avg(share), max(fetched_at), 1.5, 'a', null from pages join ranks using (id)",
     "values (1, 'x'), (2, 'y');",
     "select url from pages where 1 = 0",
 ]
@@ -80,20 +80,20 @@ def test_tables_agree_with_the_survey(survey: Path) -> None:
             f"{HOME}private/x": 1,
             f"{HOME}library/deep": 2,
         }
-        ranks = opened.sql("select url, share from pages join ranks using (page) order by position").rows
+        ranks = opened.sql("select url, share from pages join ranks using (id) order by position").rows
         assert ranks == [(row["url"], row["share"]) for row in opened.top(100)]
         ((pages, fetched, share),) = opened.sql("select pages, fetched, share from hosts where host = 'a.example'").rows
         assert (pages, fetched) == (9, 4)
         assert share == pytest.approx(1)
         links = opened.sql("select kind, count(*) from links where source = 0 group by 1 order by 1").rows
         assert links == [("followed", 5), ("nofollow", 1), ("out of scope", 2)]
-        degrees = opened.sql("select in_links, out_links from pages where page = 0").rows
+        degrees = opened.sql("select in_links, out_links from pages where id = 0").rows
         assert degrees == [(2, 5)]
 
 
 def test_results_in_python(survey: Path) -> None:
     with sv.open(survey) as opened:
-        found = opened.sql("select url, share from pages join ranks using (page) order by position", limit=2)
+        found = opened.sql("select url, share from pages join ranks using (id) order by position", limit=2)
     assert (found.columns, len(found), found.more) == (("url", "share"), 2, True)
     assert found.to_dict()["url"][0] == HOME
     assert repr(found) == "QueryResult(2+ rows: url, share)"
@@ -125,7 +125,7 @@ HOSTILE = [
     "select writefile('{}/evil', 'x')",
     "select * from secret",  # a variable of Python
     "select getenv('HOME')",
-    "insert into pages (page) values (99)",
+    "insert into pages (id) values (99)",
     "update pages set url = 'x'",
     "delete from pages",
     "drop table pages",
@@ -184,10 +184,10 @@ def test_a_query_without_end_is_stopped(survey: Path, engine: str, capsys: pytes
     ("query", "problem", "hint"),
     [
         ("select * from pagess", "there is no table 'pagess'", "did you mean pages? known: pages, links"),
-        ("select ur from pages", "there is no column 'ur'", "did you mean url? known: page, url"),
+        ("select ur from pages", "there is no column 'ur'", "did you mean url? known: id, url"),
         ("select p.ur from pages p", "there is no column 'ur'", "did you mean url?"),
         ("select share from pages", "there is no column 'share'", "it is a column of ranks and hosts"),
-        ("select * from pages join ranks using (pag)", "there is no column 'pag'", "did you mean page?"),
+        ("select * from pages join ranks using (idd)", "there is no column 'idd'", "did you mean id?"),
         ("selec url from pages", "the query failed: ", "lists tables and columns"),
         ("select fo(url) from pages", "the query failed: ", "lists tables and columns"),
         ("delete from pages", "a survey is read-only", "lists tables and columns"),
@@ -221,7 +221,7 @@ def test_command(survey: Path, capsys: pytest.CaptureFixture[str], monkeypatch: 
     assert CommandResult(capsys, "sql", str(survey), "-", "--json").json()["tables"]["ranks"] == list(TABLES["ranks"])
     monkeypatch.setattr("sys.stdin", io.StringIO("select 7 as n"))
     assert CommandResult(capsys, "sql", str(survey), "-", "--json").json()["rows"] == [[7]]
-    query = "select url, position from pages join ranks using (page) order by position"
+    query = "select url, position from pages join ranks using (id) order by position"
     shown = CommandResult(capsys, "sql", str(survey), query, "-n", "2")
     assert shown.out.count("\n") == 3
     assert "These are the first 2 rows" in shown.err

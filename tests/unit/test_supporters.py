@@ -58,7 +58,7 @@ def truth(web: Graph) -> np.ndarray:
     return np.asarray(at_distance(web, 2).sum(0))
 
 
-@pytest.fixture(scope="module", params=[0.02, 0.1, 0.5])
+@pytest.fixture(scope="module", params=[0.02, *(pytest.param(p, marks=pytest.mark.slow) for p in (0.1, 0.5))])
 def draws(request: pytest.FixtureRequest, web: Graph) -> tuple[float, np.ndarray]:
     p: float = request.param
     return p, np.array([sampled_supporters(web, p, rng=seed).raw for seed in range(SEEDS)])

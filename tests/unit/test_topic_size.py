@@ -82,6 +82,7 @@ def test_walks_beyond_the_maximum_number_of_batches_are_grouped() -> None:
     assert found.walks == 500
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("walks", "steps"), [(4, 500), (16, 150)])
 def test_size_intervals_have_nominal_coverage_and_length(walks: int, steps: int) -> None:
     samples = many_traces(WEB, 200, walks, steps, np.random.default_rng([walks, steps]))

@@ -155,7 +155,7 @@ class Estimated:
 )
 @options.path("--back-links", "PATH", "Known links to local pages: a table of links, a graph or a survey.")
 @options.flag("--replay", "Fetch nothing: use only the pages that the survey has fetched.")
-@options.path("--out", "DIR", "Survey folder for fetched pages.  [named after the survey]")
+@options.out("DIR", "Survey folder for fetched pages.  [named after the survey]")
 @options.flag("--truth", "Also rank the whole graph, compare, and list the outside pages with most impact.")
 @options.top(20, "Number of local pages to list.")
 @click.option("--explain", metavar="PAGE", help="Show the outside pages that affect this local page most.")

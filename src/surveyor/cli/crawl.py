@@ -42,6 +42,9 @@ class CrawlOptions:
     add_seeds: bool = False
     again: bool = False
     from_last_good: bool = False
+    cluster: str | None = None
+    shards: int | None = None
+    metrics: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +89,16 @@ class Finished:
     "Fetch the pages in the sitemaps of the hosts of URL..., too, after all others; they change neither ranks nor "
     "coverage.",
 )
-@options.path("--out", "DIR", "Folder of the survey.  [by host, port and path]")
+@options.out("DIR", "Folder of the survey.  [by host, port and path]")
 @options.flag("--fresh", "Create a new survey; an existing one is kept.")
 @options.flag("--add-seeds", "Add URL... to the seeds of an existing survey.")
 @options.flag("--again", "Retry all blocked pages.")
 @options.flag("--from-last-good", "Resume a damaged survey from its last good commit; the damaged files are kept.")
+@options.cluster
+@options.whole("--shards", 1, "K", "Number of shards of a new survey; fixed from then on.  [one per process]")
+@click.option(
+    "--metrics", metavar="PORT", help="With --cluster: serve Prometheus metrics at http://127.0.0.1:PORT/metrics."
+)
 @settings.all_options
 def command(output: Output, **given: Any) -> int:
     """Crawl from URL... in order of importance until the goal, a certified coverage by default, is reached.
@@ -100,7 +108,8 @@ def command(output: Output, **given: Any) -> int:
     be set in surveyor.toml or in SURVEYOR_… environment variables. The exit code is 0 if any rule of --until was met, 3
     if the crawl ended for another reason.
     """
-    from surveyor.crawler.start import recover_journal, start
+    from surveyor.crawler.start import recover_journal
+    from surveyor.errors import UsageError
     from surveyor.store.layout import is_survey
     from surveyor.survey.survey import Survey
 
@@ -108,18 +117,15 @@ def command(output: Output, **given: Any) -> int:
     prepared = prepare(output, asked, settings.given(given))
     path = prepared.path
     is_new = not is_survey(path)
+    if asked.cluster is not None or asked.shards is not None:
+        from surveyor.cli.sharded_crawl import crawl_in_shards
+
+        return crawl_in_shards(output, asked, prepared, is_new=is_new)
+    if asked.metrics is not None:
+        raise UsageError("--metrics needs --cluster", hint="the progress of one process: surveyor status --json")
     if asked.from_last_good:
         recover_journal(path)
-    folder, chosen = start(
-        path, prepared.seeds, prepared.settings, prepared.origins, again=asked.again, add_seeds=asked.add_seeds
-    )
-    output.warn(*folder.notices)
-    with folder:
-        if asked.from_last_good:
-            _report_recovery(output, folder)
-        for host, until in prepared.waits.items():
-            folder.note("backoff", host=host, until=until, why="Retry-After")
-        finished = _crawl(output, folder, chosen, prepared.origins, is_new=is_new)
+    finished, chosen = crawl_site(output, prepared, asked)
     if finished.code and output.mode != "json":  # at once: what follows ranks the pages
         return report_stop(output, str(path), finished)
     state = finished.last.state if finished.last is not None and chosen.graph else None  # else it is read again
@@ -129,13 +135,31 @@ def command(output: Output, **given: Any) -> int:
         return report_end(output, survey, finished)
 
 
+def crawl_site(output: Output, prepared: Prepared, asked: CrawlOptions) -> tuple[Finished, Settings]:
+    """Create or open the survey and crawl; return how the crawl ended, and the settings in effect."""
+    from surveyor.crawler.start import start
+    from surveyor.store.layout import is_survey
+
+    is_new = not is_survey(prepared.path)
+    folder, chosen = start(
+        prepared.path, prepared.seeds, prepared.settings, prepared.origins, again=asked.again, add_seeds=asked.add_seeds
+    )
+    output.warn(*folder.notices)
+    with folder:
+        if asked.from_last_good:
+            _report_recovery(output, folder)
+        for host, until in prepared.waits.items():
+            folder.note("backoff", host=host, until=until, why="Retry-After")
+        return _crawl(output, folder, chosen, prepared.origins, is_new=is_new), chosen
+
+
 def prepare(output: Output, asked: CrawlOptions, flags: Mapping[str, Any]) -> Prepared:
     """Load the settings, collect the seeds and choose the folder."""
     from surveyor.config import load
     from surveyor.crawler.seed_pages import SeedPages
     from surveyor.crawler.seeds import gather_seeds
     from surveyor.crawler.start import allow_named_hosts, check_default, folder_for, survey_named
-    from surveyor.fetch.http import run_sync
+    from surveyor.fetch.event_loops import run_sync
 
     chosen, origins = load(flags)
     out, lists = asked.out, asked.lists

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from surveyor.survey.diff import Change, Difference
     from surveyor.survey.survey import Survey
 
+UNCERTAIN = ("perhaps risen", "perhaps fallen")
 KEYS = ("kind", "old_share", "new_share", "old_position", "new_position", "url")
 
 
@@ -81,7 +82,10 @@ def show(output: Output, before: Survey, after: Survey, number: int) -> int:
     output.lines(lines or ["No page differs."])
     if lines:
         output.line()
-        output.table(change_table(found, number))
+        if (table := change_table(found, number, uncertain=False)).cells:
+            output.table(table)
+        if line := uncertain_line(found):
+            output.line(line)
         best = next(one for changes in found.changes.values() for one in changes)
         path = names[0] if best.new_share is None else names[1]
         explain, all_pages = ["surveyor", "explain", path, best.url], ["surveyor", "diff", *names, "--csv"]
@@ -89,11 +93,20 @@ def show(output: Output, before: Survey, after: Survey, number: int) -> int:
     return 0
 
 
-def change_table(found: Difference, number: int | None) -> Table:
-    """Format the pages that differ, at most `number` of each kind."""
+def uncertain_line(found: Difference) -> str:
+    """Summarize moves within the error bound, which are not listed; empty if there is none."""
+    moves = [change for kind in UNCERTAIN for change in found.changes[kind]]
+    if not moves:
+        return ""
+    return f"{count(len(moves))} moves within the error bound are not listed (--csv lists them)"
+
+
+def change_table(found: Difference, number: int | None, *, uncertain: bool = True) -> Table:
+    """Format the pages that differ, at most `number` of each kind; without `uncertain`, no moves within the error."""
     from surveyor.report.tables import Table
 
-    rows = [change for changes in found.changes.values() for change in changes[:number]]
+    shown = [changes for kind, changes in found.changes.items() if uncertain or kind not in UNCERTAIN]
+    rows = [change for changes in shown for change in changes[:number]]
     return Table(
         titles=("share", "before", "position", "before", "change", "page"),
         cells=[(*_numbers(row), row.kind, row.url) for row in rows],

@@ -28,17 +28,61 @@ EXTRAS = {
     "report": ("matplotlib",),
     "frames": ("polars",),
     "sql": ("duckdb",),
+    "ray": ("ray",),
 }
 
 
-@options.command("doctor")
+@options.command("doctor", kernels=False)
 @click.argument("path", type=click.Path(), metavar="[SURVEY|GRAPH]", required=False)
-def command(output: Output, *, path: str | None) -> int:
+@options.flag("--compile", "Compile all kernels now, which takes minutes: for container images.")
+def command(output: Output, *, path: str | None, compile: bool) -> int:  # noqa: A002
     """Check Python, packages, memory, the cache of compiled kernels, and one small ranking.
 
     With SURVEY or GRAPH, read that folder completely and verify all checksums instead; for a damaged journal the last
     good commit is reported. The exit code is 1 if a check of the installation fails, and 4 if a folder is damaged.
     """
+    from surveyor.cli.kernel_cache import kernels
+
+    if compile:
+        if path is not None:
+            raise click.UsageError("--compile takes no SURVEY or GRAPH.", click.get_current_context())
+        return _compile(output)
+    with kernels(output):
+        return _check(output, path)
+
+
+def _compile(output: Output) -> int:
+    """Compile all kernels; print their number, size and time."""
+    from surveyor.cli.compile_kernels import all_kernels, compile_all
+    from surveyor.errors import UsageError
+    from surveyor.kernels._cache import VARIABLE, cache_folder
+    from surveyor.report.numbers import count, duration, size
+
+    folder = cache_folder()
+    if folder.path is None:
+        hint = f"free space, or set a folder with {VARIABLE}"
+        raise UsageError(
+            f"compiled kernels can be saved neither in {folder.wanted} nor in a temporary folder", hint=hint
+        )
+    with output.timed() as seconds, output.progress() as meter:
+        ready = compile_all(meter)
+    bytes_ = sum(path.stat().st_size for path in folder.path.rglob("*") if path.is_file())
+    every = len(all_kernels())
+    found = {"kernels": ready, "all_kernels": every, "bytes": bytes_, "seconds": round(seconds[0], 1)}
+    output.object("doctor", {"compiled": {"folder": str(folder.path), **found}})
+    output.summary(
+        {
+            "kernels": f"{count(ready)} of {count(every)} compiled; the others when they are first needed",
+            "size": size(bytes_),
+            "time": duration(seconds[0]),
+            "folder": str(folder.path),
+        }
+    )
+    return 0
+
+
+def _check(output: Output, path: str | None) -> int:
+    """Check the installation or a folder, and print what was found."""
     checks = list(_check_installation() if path is None else _check_folder(Path(path)))
     healthy = all(check.fine is not False for check in checks)
     rows = [{"name": check.name, "value": check.value, "fine": check.fine} for check in checks]
@@ -53,12 +97,12 @@ def command(output: Output, *, path: str | None) -> int:
 
 def _check_folder(path: Path) -> Iterator[Check]:
     from surveyor.errors import GraphError, UsageError
+    from surveyor.graph.folder import open_folder
+    from surveyor.graph.pieces.folder import is_pieces, open_pieces
 
-    if (path / "graph.json").is_file():
-        from surveyor.graph.folder import open_folder
-
+    if (whole := (path / "graph.json").is_file()) or is_pieces(path):
         try:
-            graph = open_folder(path)
+            graph = open_folder(path) if whole else open_pieces(path)
         except GraphError as error:
             yield Check(path.name, error.problem, fine=False, advice=error.hint)
         else:
@@ -71,7 +115,7 @@ def _check_folder(path: Path) -> Iterator[Check]:
 
 
 def _check_installation() -> Iterator[Check]:
-    from surveyor.cli.kernel_cache import VARIABLE, writable
+    from surveyor.kernels._cache import VARIABLE, cache_folder
     from surveyor.kernels.thread_pool import cores
     from surveyor.report.numbers import counted, size
 
@@ -86,10 +130,12 @@ def _check_installation() -> Iterator[Check]:
     yield Check("cores", f"{counted(cores(), 'core')}, all used by default, see --threads")
     memory = _memory()
     yield Check("memory", "unknown" if memory is None else size(memory))
-    if VARIABLE in os.environ:
-        cache = Path(os.environ[VARIABLE])
-        fine = writable(cache)
-        yield Check("kernel cache", str(cache), fine, "" if fine else "not writable: every run compiles again")
+    cache = cache_folder().path
+    if cache is None:
+        advice = f"set a folder with room in {VARIABLE}, or every run compiles again"
+        yield Check("kernel cache", f"{cache_folder().wanted} cannot be written or is full", fine=False, advice=advice)
+    else:
+        yield Check("kernel cache", str(cache))
         compiled = sum(1 for _ in cache.rglob("*.nbi"))
         yield Check("kernels", f"{counted(compiled, 'kernel')} compiled" if compiled else "none compiled yet")
     yield _self_check()

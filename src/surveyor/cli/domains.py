@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from surveyor.graph.csr import Graph
     from surveyor.graph.names import Names
     from surveyor.rank.bad_domains import Labels
+    from surveyor.rank.domains.scores import DomainTable
     from surveyor.report.domain_scores import DomainReport
 
 SCORES = ("tse", "supp", "in", "win", "pagerank", "harmonic", "bv", "qvs")  # a test compares them with the library's
@@ -77,6 +78,7 @@ class Options:
     plot: str | None
     rng: int
     threads: int | None
+    cluster: str | None
 
     def check(self) -> Plan | None:
         """Reject options that cannot work together, before any work is done; return the budget."""
@@ -190,27 +192,37 @@ class Options:
     metavar="SIZE",
     help="Memory limit; a larger graph folder is read as a stream.  [most of the free memory]",
 )
-@options.path("--out", "FILE", "Write all domains: .csv, .csv.gz, .parquet, .npy.")
+@options.out("FILE", "Write all domains: .csv, .csv.gz, .parquet, .npy.")
 @options.path("--plot", "FILE", "Plot the number of bad domains up to each rank (SVG).")
 @options.whole("--rng", 0, "N", "Random seed.", default=7)
 @options.threads
+@options.cluster
 def command(output: Output, *, graph: str, **values: Any) -> int:
     """List the most reputable domains: by default, those with the most level-2 supporters.
 
     A level-2 supporter reaches a domain in two links, but not in one. Spammers can register any number of domains that
     link to theirs, but level-2 supporters require links from domains that have many in-links themselves. A graph of
-    pages is condensed to domains first.
+    pages is condensed to domains first. A graph in pieces has the scores of the graph in one part, except bv.
     """
+    from surveyor.cli.graph_source import check_cluster
+    from surveyor.graph.pieces.folder import is_pieces
     from surveyor.report.domain_scores import write_domains
 
     chosen = Options(**values)
-    plan = chosen.check()
+    plan, in_pieces = chosen.check(), is_pieces(graph)
+    if not in_pieces:
+        check_cluster(graph, chosen.cluster)
     bad = _read_lists(output, chosen.blacklist, hosts=False)
     trusted = _read_lists(output, [chosen.trusted] if chosen.trusted else [], hosts=True)
     with ExitStack() as stack:
-        source = _open_domains(output, graph, stack, chosen)
-        chosen.check_names(source.graph, graph)
-        report = _score(output, source, chosen, plan, bad=bad, trusted=trusted)
+        if in_pieces:
+            from surveyor.cli import domain_pieces
+
+            report = domain_pieces.score(output, graph, stack, chosen, plan, bad)
+        else:
+            source = _open_domains(output, graph, stack, chosen)
+            chosen.check_names(source.graph, graph)
+            report = _score(output, source, chosen, plan, bad=bad, trusted=trusted)
         _print_domains(output, graph, report, chosen)
         if chosen.out:
             write_domains(report, chosen.out)
@@ -354,10 +366,10 @@ def _score(
     memory = f"{format_bytes(needed)} needed, {format_bytes(limit)} allowed"
     output.info(f"{size}; {result.mode} ({memory}), {duration(seconds[0])}")
     plan = plan and plan.for_graph(graph.pages)
-    return DomainReport(result, plan, _listed_ids(output, graph, bad), _listed_ids(output, graph, trusted))
+    return DomainReport(result, plan, listed_ids(output, graph, bad), listed_ids(output, graph, trusted))
 
 
-def _listed_ids(output: Output, graph: Graph, lists: list[Labels]) -> IntArray | None:
+def listed_ids(output: Output, graph: Graph | DomainTable, lists: list[Labels]) -> IntArray | None:
     """Return the domains that are on one of the lists; warn of a list without any."""
     import numpy as np
 
@@ -374,12 +386,15 @@ def _listed_ids(output: Output, graph: Graph, lists: list[Labels]) -> IntArray |
 
 def _print_domains(output: Output, path: str, report: DomainReport, chosen: Options) -> None:
     """Print the list, its confidence, and the requested comparisons."""
+    from surveyor.graph.csr import Graph
     from surveyor.rank.domains.tse import order_confidence
     from surveyor.report.domain_scores import side_by_side, spam_table, summary_lines
 
     scores, graph, compare = report.domains.scores, report.domains.graph, chosen.compare
     rows = report.domains.top(chosen.top)
-    confidence = None if compare is None else order_confidence(graph, scores["tse"], *compare)
+    confidence = None
+    if compare is not None and isinstance(graph, Graph):  # not of a graph in pieces
+        confidence = order_confidence(graph, scores["tse"], *compare)
     if output.mode == "json":
         size = {"path": path, "domains": graph.pages, "links": graph.links}
         compared = {} if compare is None else {"compared": list(compare), "order_confidence": confidence}

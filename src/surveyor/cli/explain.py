@@ -11,6 +11,8 @@ from surveyor.cli.options import RANKING, given_options
 from surveyor.cli.rank import RankedGraph, RankingOptions, rank_graph
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from surveyor.cli.output import Output
     from surveyor.survey.survey import Survey
     from surveyor.survey.url_status import UrlStatus
@@ -50,7 +52,7 @@ def _explain(
     status = None if survey is None or ID.fullmatch(page) else _print_status(output, survey, page)
     ranked = rank_graph(output, path, ranking_options, survey=survey)
     if status is None:
-        _print_explanation(output, ranked, find(ranked.graph, page), top, {})
+        _print_explanation(output, ranked, find(ranked.graph, page), top, survey)
     elif page_of(ranked.graph, status.url) is None:
         output.object("explain", {**ranked.to_dict(), "url_status": status.to_dict()})
         if status.target:
@@ -59,7 +61,8 @@ def _explain(
         return 0
     else:
         output.line()
-        _print_explanation(output, ranked, find(ranked.graph, status.url), top, {"url_status": status.to_dict()})
+        found = find(ranked.graph, status.url)
+        _print_explanation(output, ranked, found, top, survey, {"url_status": status.to_dict()})
     output.line()
     ranked.print_summary(output)
     return ranked.exit_code
@@ -81,19 +84,28 @@ def _print_status(output: Output, survey: Survey, text: str) -> UrlStatus:
     return status
 
 
-def _print_explanation(output: Output, ranked: RankedGraph, page: int, top: int, fields: dict[str, Any]) -> None:
+def _print_explanation(
+    output: Output,
+    ranked: RankedGraph,
+    page: int,
+    top: int,
+    survey: Survey | None,
+    fields: Mapping[str, Any] | None = None,
+) -> None:
     """Print where the score of a page comes from; `fields` are added to the JSON object."""
     from surveyor.rank.explain import explain
     from surveyor.report import explanation as report
 
     explanation = explain(ranked.graph, ranked.ranking, page, top=top, what_if=True)
-    values = {"explanation": report.to_dict(ranked.ranking, explanation)}
-    output.object("explain", {**ranked.to_dict(), **fields, **values})
+    sources = [link.name for link in explanation.links]
+    contexts = {} if survey is None else survey.link_contexts(explanation.name, sources)
+    values = {"explanation": report.to_dict(ranked.ranking, explanation, contexts)}
+    output.object("explain", {**ranked.to_dict(), **(fields or {}), **values})
     output.line(report.title_line(ranked.ranking, explanation))
     if path := report.path_line(ranked.ranking, explanation):
         output.line(path)
     output.line()
-    output.table(report.rows_table(report.link_rows(explanation), "from links on"))
+    output.table(report.rows_table(report.link_rows(explanation, contexts), "from links on"))
     if output.mode == "text":
         output.line()
         if explanation.without_templates is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import tempfile
 from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -49,12 +50,21 @@ dest_argument = click.argument("dest", type=click.Path(), metavar="DEST")
 @click.option("--links", type=options.Amount(), help="Links of a synthetic web.  [set by the preset]")
 @click.option("--rng", type=options.Whole(0), help="Random seed of a synthetic web.  [7]")
 @options.threads
-def build(output: Output, *, source: str, dest: str, links: int | None, rng: int | None, **given: Any) -> None:
+@options.whole("--pieces", 1, "P", "Build a graph in P pieces.  [one graph folder]")
+@options.cluster
+def build(
+    output: Output, *, source: str, dest: str, links: int | None, rng: int | None, pieces: int | None, **given: Any
+) -> None:
     """Build the graph folder DEST from SOURCE.
 
     SOURCE is a file of links in any supported format, a survey, or `synthetic:PRESET` for a synthetic web. Duplicate
     links are merged and self-links dropped; both are counted, as are malformed lines.
     """
+    if pieces is not None:
+        _build_pieces(output, source, dest, pieces, {**given, "links": links, "rng": rng})
+        return
+    if given.pop("cluster"):
+        raise UsageError("--cluster needs a graph in pieces", hint="add --pieces P, such as --pieces 8")
     clear_drafts(output, Path(dest))
     with output.progress() as progress, output.timed() as seconds:
         if source.startswith(SYNTHETIC):
@@ -74,6 +84,24 @@ def build(output: Output, *, source: str, dest: str, links: int | None, rng: int
     _report_built(output, graph, dest, seconds[0])
 
 
+def _build_pieces(output: Output, source: str, dest: str, pieces: int, given: dict[str, Any]) -> None:
+    """Build a graph in pieces: directly from a file, from the graph of a survey, or from a synthetic web on disk."""
+    from surveyor.cli import pieces as commands
+    from surveyor.graph.pieces.write import check_free
+
+    check_free(Path(dest), replace=given["replace"])
+    if source.startswith(SYNTHETIC):
+        with tempfile.TemporaryDirectory(prefix="surveyor-", dir=Path(dest).absolute().parent) as folder:
+            whole, rng = str(Path(folder) / "graph"), RNG if given["rng"] is None else given["rng"]
+            with output.progress() as progress:
+                graph = _synthetic(source, whole, links=given["links"], rng=rng, replace=False, progress=progress)
+            commands.split_opened(output, graph, dest, pieces, given)
+    elif layout.is_survey(source):
+        commands.split_opened(output, _survey_graph(source), dest, pieces, given)
+    else:
+        commands.build(output, source, dest, pieces, given)
+
+
 def _synthetic(
     source: str, dest: str, *, links: int | None, rng: int, replace: bool, progress: ProgressCallback
 ) -> Graph:
@@ -91,22 +119,28 @@ def _synthetic(
 
 
 def _from_survey(source: str, dest: str, *, replace: bool) -> Graph:
-    """Write the links of a survey to a graph folder; duplicate links, which redirects produce, are merged."""
+    """Write the links of a survey to a graph folder."""
+    from surveyor.graph.folder import check_free
+
+    check_free(Path(dest), replace=replace)
+    graph = _survey_graph(source)
+    graph.save(Path(dest), replace=replace)
+    return graph
+
+
+def _survey_graph(source: str) -> Graph:
+    """Return the graph of a survey; duplicate links, which redirects produce, are merged."""
     import numpy as np
 
     from surveyor.graph.csr import Graph
-    from surveyor.graph.folder import check_free
     from surveyor.survey.survey import Survey
 
-    check_free(Path(dest), replace=replace)
     with Survey(source) as survey:
         multigraph = survey.graph()
     pages = multigraph.pages
     graph = Graph.from_arrays(np.repeat(np.arange(pages), np.diff(multigraph.indptr)), multigraph.indices, pages)
     provenance = {"source": source, "links_read": multigraph.links}
-    graph = Graph(graph.indptr, graph.indices, names=multigraph.names, provenance=provenance)
-    graph.save(Path(dest), replace=replace)
-    return graph
+    return Graph(graph.indptr, graph.indices, names=multigraph.names, provenance=provenance)
 
 
 def clear_drafts(output: Output, folder: Path) -> None:
@@ -115,14 +149,15 @@ def clear_drafts(output: Output, folder: Path) -> None:
 
     for draft in folder.parent.glob(f"{escape(folder.name)}.draft-*"):
         pid = draft.name.rpartition("-")[2]
-        if not (pid.isdecimal() and draft.is_dir()) or _alive(int(pid)):
+        if not (pid.isdecimal() and draft.is_dir()) or is_alive(int(pid)):
             continue
         if {path.name for path in draft.iterdir()} <= {*ARRAYS, *NAME_FILES}:
             shutil.rmtree(draft, ignore_errors=True)
             output.info(f"removed {draft}, left by a build that was killed")
 
 
-def _alive(pid: int) -> bool:
+def is_alive(pid: int) -> bool:
+    """Return whether a process exists."""
     if sys.platform == "win32":  # os.kill would end the process
         return True
     try:
@@ -155,11 +190,17 @@ def _report_built(output: Output, graph: Graph, dest: str, seconds: float) -> No
 @options.graph_argument
 @options.flag("--verify", "Read every file and compare checksums.")
 def info(output: Output, *, graph: str, verify: bool) -> None:
-    """Show pages, links, degrees, size and source of a graph folder or file of links."""
+    """Show pages, links, degrees, size and source of a graph folder, a graph in pieces or a file of links."""
     from surveyor.graph.csr import Graph
+    from surveyor.graph.pieces.folder import is_pieces
     from surveyor.report.graphs import described, facts
 
     path = Path(graph)
+    if is_pieces(path):
+        from surveyor.cli import pieces
+
+        pieces.info(output, graph, verify=verify)
+        return
     with output.progress() as progress:
         if (path / "graph.json").is_file():
             opened = Graph.open(path, verify=verify)
@@ -207,6 +248,7 @@ def convert(output: Output, *, source: str, dest: str, replace: bool, threads: i
     epilog=options.examples(
         "surveyor graph condense pages.graph domains.graph",
         "surveyor graph condense docs.example.org.survey hosts.graph --level hosts",
+        "surveyor graph condense pages.pieces domains.pieces --cluster local:2",
     ),
 )
 @click.argument("source", type=click.Path(), metavar="GRAPH|SURVEY")
@@ -217,18 +259,22 @@ def convert(output: Output, *, source: str, dest: str, replace: bool, threads: i
     "--private-suffixes", "Also use the private section, so that names under github.io etc. are separate domains."
 )
 @options.flag("--nofollow", "Also count nofollow links of a survey.")
+@options.whole("--pieces", 1, "P", "Pieces of DEST, if GRAPH is in pieces.  [as many as GRAPH has]")
 @memory_option
 @replace_option
+@options.cluster
 def condense(output: Output, *, source: str, dest: str, nofollow: bool, **given: Any) -> None:
     """Write the graph of the hosts or domains of GRAPH or SURVEY to the graph folder DEST.
 
     The pages need URLs or host names as names. Host or domain x links to y if some page of x links to a
     page of y. Domains are registrable domains by the ICANN section of the Public Suffix List. Out-of-scope links of a
-    survey count, and a redirect counts as its target.
+    survey count, and a redirect counts as its target. The graph of a graph in pieces is in pieces.
     """
-    from surveyor.cli.graph_source import is_survey
+    from surveyor.cli import domain_pieces
+    from surveyor.cli.graph_source import check_cluster, is_survey
     from surveyor.graph.condense import condense as condense_graph
     from surveyor.graph.folder import check_free
+    from surveyor.graph.pieces.folder import is_pieces
     from surveyor.survey.survey import Survey
     from surveyor.web.suffixes import Suffixes
 
@@ -239,6 +285,15 @@ def condense(output: Output, *, source: str, dest: str, nofollow: bool, **given:
         raise UsageError(
             "--level hosts uses no public suffixes",
             hint="omit --suffixes and --private-suffixes, or choose --level domains",
+        )
+    if is_pieces(source):
+        domain_pieces.condense(output, source, dest, given)
+        return
+    check_cluster(source, given["cluster"])
+    if given["pieces"] is not None:
+        raise UsageError(
+            f"--pieces needs a graph in pieces, and {source} is not one",
+            hint="condense it, then split the result with `surveyor graph split`",
         )
     check_free(Path(dest), replace=given["replace"])
     clear_drafts(output, Path(dest))

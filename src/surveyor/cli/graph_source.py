@@ -6,15 +6,19 @@ A page is given by name; `#3` is the page with id 3; in a graph without names, 3
 from __future__ import annotations
 
 import re
+import shlex
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from surveyor.arrays import FloatArray
     from surveyor.cli.output import Output
     from surveyor.crawler.ledger import CoverageInterval
     from surveyor.graph.csr import Graph
+    from surveyor.graph.pieces.folder import Pieces
     from surveyor.survey.survey import Survey
 
 MAX_UNKNOWN = 3  # unknown trusted pages that are named
@@ -124,12 +128,16 @@ def weighted_page(graph: Graph, text: str) -> tuple[int | None, float]:
 
     Raise ValueError if what follows a page is no weight.
     """
+    return _weighted(lambda name: page_of(graph, name), text)
+
+
+def _weighted(lookup: Callable[[str], int | None], text: str) -> tuple[int | None, float]:
     from surveyor.crawler.seed_pages import as_weight
 
-    if (page := page_of(graph, text)) is not None:
+    if (page := lookup(text)) is not None:
         return page, 1.0
     if found := WEIGHTED.fullmatch(text):
-        page = page_of(graph, found[1])
+        page = lookup(found[1])
         if page is not None:
             return page, as_weight(found[2])
     return None, 1.0
@@ -137,6 +145,32 @@ def weighted_page(graph: Graph, text: str) -> tuple[int | None, float]:
 
 def weighted_pages(output: Output, graph: Graph, path: str) -> dict[int, float]:
     """Read pages with their weights, one per line; warn of pages that are not in the graph."""
+    return _checked_weights(output, lambda name: page_of(graph, name), path, _listed(path))
+
+
+def weighted_pages_of_pieces(output: Output, pieces: Pieces, path: str) -> dict[int, float]:
+    """Read pages of a graph in pieces with their weights, by global id; each piece is read once."""
+    listed = _listed(path)
+    wanted = {*listed, *(found[1] for name in listed if (found := WEIGHTED.fullmatch(name)))}
+    numbers = {name: int(name[1:]) for name in wanted if ID.fullmatch(name) and len(name) < 19}
+    known = dict(zip(numbers, pieces.at_numbers(list(numbers.values())), strict=True))
+    known |= {name: page for name, page in zip(wanted, pieces.find_all(list(wanted)), strict=True) if page is not None}
+    return _checked_weights(output, known.get, path, listed)
+
+
+def check_cluster(path: str, cluster: str | None) -> None:
+    """Reject a cluster for a graph that is not in pieces."""
+    from surveyor.errors import UsageError
+
+    if cluster:
+        raise UsageError(
+            f"--cluster needs a graph in pieces, and {path} is not one",
+            hint=f"surveyor graph split {shlex.quote(path)} PIECES",
+        )
+
+
+def _listed(path: str) -> list[str]:
+    """Read the lines of a file of pages, without comments."""
     from surveyor.errors import InputError
 
     try:
@@ -144,9 +178,16 @@ def weighted_pages(output: Output, graph: Graph, path: str) -> dict[int, float]:
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}", hint="use a file with one page per line") from error
     stripped = [line.strip(" \t\r") for line in lines]
-    names = [name for name in stripped if name and (not name.startswith("#") or ID.fullmatch(name))]
+    return [name for name in stripped if name and (not name.startswith("#") or ID.fullmatch(name))]
+
+
+def _checked_weights(
+    output: Output, lookup: Callable[[str], int | None], path: str, names: list[str]
+) -> dict[int, float]:
+    from surveyor.errors import InputError
+
     try:
-        pages = [(name, *weighted_page(graph, name)) for name in names]
+        pages = [(name, *_weighted(lookup, name)) for name in names]
     except ValueError as error:
         raise InputError(
             f"{path}: {error}", hint="write a page, and a number after it if its weight is not 1"

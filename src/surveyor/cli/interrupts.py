@@ -26,7 +26,7 @@ def run(work: Callable[[], Coroutine[Any, Any, Result]], caught: list[int]) -> t
 
     A cancelled coroutine may still return a result; None if it was not started, or did not clean up in time.
     """
-    from surveyor.fetch.http import run_sync
+    from surveyor.fetch.event_loops import run_sync
 
     async def stopping() -> Result | None:
         task = asyncio.current_task()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from difflib import get_close_matches
 from importlib import import_module
@@ -13,14 +14,20 @@ import click
 
 from surveyor import __version__
 
+LOCAL = re.compile(r"localhost(:\d+)?(/|\?|$)|\[[0-9a-fA-F:.]+\](:\d+)?(/|\?|$)", re.IGNORECASE)
 Table = dict[str, tuple[str, str]]  # name -> (module or module:function, one line of help)
 
 GROUPS: dict[str, Table] = {  # commands with subcommands
     "graph": {
         "build": ("graph:build", "Build a graph folder from a file of links, a survey or a synthetic web."),
+        "split": ("pieces:split", "Split a graph into pieces, for ranking on several machines."),
         "info": ("graph:info", "Show pages, links, degrees, size and source of a graph."),
         "convert": ("graph:convert", "Convert a graph to another format."),
         "condense": ("graph:condense", "Condense a graph or survey to its hosts or domains."),
+    },
+    "cluster": {
+        "doctor": ("cluster:doctor", "Check versions, memory, disks and clocks of the machines of a cluster."),
+        "reshard": ("reshard:command", "Divide a survey into another number of shards, or join its shards."),
     },
     "topic": {
         "train": ("topic:train", "Train a topic classifier from pages on and off topic."),
@@ -46,12 +53,14 @@ COMMANDS: Table = {
     "domains": ("domains", "Rank domains by reputation, and assign page budgets."),
     "community": ("community", "Estimate the global rank of the pages of a site from a few pages around it."),
     "sample": ("sample", "Sample the pages on a topic by random walks, and estimate shares and means over them."),
+    "cluster": ("", "Check a Ray cluster; divide surveys into shards."),
     "topic": ("", "Train and test topic classifiers for `surveyor sample`."),
+    "check": ("check", "Report what to fix on a site, most important first."),
     "explain": ("explain", "Show the links that the score of a page comes from, or the status of a URL."),
     "report": ("report", "Write the report of a survey as one HTML file."),
     "sql": ("sql", "Query the pages, links, ranks and visits of a survey."),
     "diff": ("diff", "Show the differences between two surveys, or since a time."),
-    "export": ("export", "Export a survey as Parquet, CSV, JSON lines, GEXF, GraphML or CDXJ."),
+    "export": ("export", "Export a survey as tables, texts, a sitemap, a graph or an index of its archive."),
     "try": ("try_page", "Preview how a crawl would fetch one page."),
     "simulate": ("simulate", "Compare crawl strategies on a known graph."),
     "demo": ("demo", "Crawl a synthetic web on this machine, kill and resume it, compare with the ground truth."),
@@ -95,6 +104,25 @@ class LazyGroup(click.Group):
             raise click.UsageError(f"There is no command {args[0]}.{guess}", ctx)
         return super().resolve_command(ctx, args)
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse a command line whose options may come before the command, the URL or the survey."""
+        if self.table is COMMANDS and args and args[0].startswith("-"):
+            args = self._command_first(ctx, args)
+        return super().parse_args(ctx, args)
+
+    def _command_first(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Move the options before a command, a URL or a survey behind it."""
+        for place, word in enumerate(args):
+            implied = "" if word.startswith("-") else implied_command(word)
+            command = None if word.startswith("-") else self.get_command(ctx, implied or word)
+            if isinstance(command, LazyGroup):
+                inner = command.get_command(ctx, args[place + 1]) if place + 1 < len(args) else None
+                if inner is not None and _are_options(inner, args[:place]):
+                    return [word, args[place + 1], *args[:place], *args[place + 2 :]]
+            elif command is not None and _are_options(command, args[:place]):
+                return [*([implied] if implied else []), word, *args[:place], *args[place + 1 :]]
+        return args
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """Write the list of commands without importing any."""
         with formatter.section("Commands"):
@@ -111,6 +139,26 @@ class LazyGroup(click.Group):
         return result
 
 
+def _are_options(command: click.Command, words: list[str]) -> bool:
+    """Return whether words are options of a command with their values; an unknown option may have one."""
+    takes_value = {
+        name: isinstance(option, click.Option) and not option.is_flag and not option.count
+        for option in command.params
+        for name in (*option.opts, *option.secondary_opts)
+    }
+    left = list(words)
+    while left:
+        name, equals, _ = left.pop(0).partition("=")
+        if not name.startswith("-"):
+            return False
+        if equals or not left:
+            if not equals and takes_value.get(name):
+                return False
+        elif takes_value.get(name, not left[0].startswith("-")):
+            left.pop(0)
+    return True
+
+
 def implied_command(word: str) -> str:
     """Return the command implied by a first argument that is not one: `crawl` for a URL, `status` for a survey."""
     if word in COMMANDS or word.startswith("-"):
@@ -121,6 +169,8 @@ def implied_command(word: str) -> str:
 
     if layout.is_survey(word) or word.rstrip("/").endswith(".survey"):  # no host has such a name
         return "status"
+    if LOCAL.match(word):
+        return "crawl"
     looks_like_host = "." in word.partition("/")[0].strip(".") and not Path(word).exists()
     return "crawl" if looks_like_host else ""
 

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import functools
 import re
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
@@ -35,6 +36,7 @@ FORMATS = (
     "graphml",
     "gexf",
     "bvgraph",
+    "wat",
 )
 
 #: Names of the strategies, repeated here for the same reason; a test compares them with the library.
@@ -148,6 +150,24 @@ def path(name: str, metavar: str, about: str, **settings: Any) -> Callable[[Func
     return click.option(name, type=click.Path(), metavar=metavar, help=about, **settings)
 
 
+class OutOption(click.Option):
+    """The option for what a command writes: --out, which may also be written --to or --into."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """Return the help of --out only."""
+        aliases, self.opts = self.opts, self.opts[:1]
+        try:
+            return super().get_help_record(ctx)
+        finally:
+            self.opts = aliases
+
+
+def out(metavar: str, about: str, **settings: Any) -> Callable[[Function], Function]:
+    """Return the option --out, whose value is the path of a file or folder to write."""
+    names = ("--out", "--to", "--into")
+    return click.option(*names, "out", cls=OutOption, type=click.Path(), metavar=metavar, help=about, **settings)
+
+
 def choice(name: str, values: Sequence[str], about: str, **settings: Any) -> Callable[[Function], Function]:
     """Return an option whose value is one of these."""
     return click.option(name, type=click.Choice(values), help=about, **settings)
@@ -191,6 +211,7 @@ def command(
             mode: Mode = "json" if shared["json"] else "csv" if shared["csv"] else "text"
             output = Output(mode, quiet=bool(shared["quiet"]), color=not shared["no_color"])
             with ExitStack() as stack:
+                stack.enter_context(_warnings_to(output))
                 if shared["verbose"] or shared["log_json"] is not None:
                     from surveyor.store.logs import logging_to
 
@@ -207,6 +228,29 @@ def command(
         return made
 
     return make
+
+
+@contextmanager
+def _warnings_to(output: Output) -> Iterator[None]:
+    """Print the warnings of the library like those of the command line."""
+    before = warnings.showwarning
+
+    def show(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        if category is UserWarning:
+            output.warn(str(message))
+        else:
+            before(message, category, filename, lineno, file, line)
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        yield
 
 
 def _check_exclusive(values: dict[str, Any], *pairs: tuple[str, str]) -> None:
@@ -266,6 +310,13 @@ def examples(*lines: str) -> str:
     return "\b\n" + "\n".join(lines)
 
 
+cluster = click.option(
+    "--cluster",
+    type=Suggested("local:2", "auto"),
+    metavar="WHERE",
+    help="Ray cluster: auto, HOST:PORT, or local:2 for two workers on this machine.  [none]",
+)
+
 graph_argument = click.argument("graph", type=click.Path(), metavar="GRAPH|SURVEY")
 
 #: Options of a ranking; the names are those of `pagerank`.
@@ -318,7 +369,7 @@ def given_options(names: Collection[str]) -> list[str]:
         given = context.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE
         if not isinstance(option, click.Option) or name not in names or not given:
             continue
-        flag, value = max(option.opts, key=len), context.params[name]
+        flag, value = option.opts[0], context.params[name]
         if option.is_flag:
             words += [flag] if value else option.secondary_opts[:1]
             continue

@@ -13,16 +13,17 @@ import sys
 import time
 from contextlib import contextmanager
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from surveyor.cli.progress import ProgressMeter
     from surveyor.graph.csr import Graph
+    from surveyor.graph.pieces.folder import Pieces
     from surveyor.report.tables import Table
 
-SCHEMA = 2  # of every JSON object; increased when a field is removed or changes its meaning
+SCHEMA = 3  # of every JSON object; increased when a field is removed or changes its meaning
 
 Mode = Literal["text", "json", "csv"]
 
@@ -49,7 +50,7 @@ class Output:
         """Print a log record, whose text is escaped already, to stderr."""
         self._print(text)
 
-    def graph_notes(self, graph: Graph) -> None:
+    def graph_notes(self, graph: Graph | Pieces) -> None:
         """Warn of malformed lines, and print the notes of the reader."""
         from surveyor.report.graphs import malformed
 
@@ -91,12 +92,15 @@ class Output:
         from surveyor.report import tables
 
         if self.mode == "csv":
-            terminal = sys.stdout.isatty()
-            if not terminal and hasattr(sys.stdout, "reconfigure"):
-                sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape", newline="\n")  # as --out writes
-            tables.write_csv(table, sys.stdout, escape=terminal)
+            tables.write_csv(table, self.stream(), escape=sys.stdout.isatty())
         elif self.mode == "text":
             tables.write_text(table, sys.stdout, rich=sys.stdout.isatty(), color=self.color)
+
+    def stream(self) -> TextIO:
+        """Return stdout for a file format: a pipe gets the bytes that --out writes."""
+        if not sys.stdout.isatty() and hasattr(sys.stdout, "reconfigure"):
+            sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape", newline="\n")
+        return sys.stdout
 
     @property
     def width(self) -> int | None:

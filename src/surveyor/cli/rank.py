@@ -102,25 +102,50 @@ class RankedGraph:
 @options.graph_argument
 @options.ranking
 @click.option("--top", "-n", type=options.Whole(0), default=10, metavar="N", help="Pages to print.")
-@options.path("--out", "FILE", "Write all ranks: .csv, .csv.gz, .parquet, .npy, .txt, .txt.gz.")
+@options.out("FILE", "Write all ranks: .csv, .csv.gz, .parquet, .npy, .txt, .txt.gz.")
 @options.path("--report", "FILE", "Write a report, one HTML file.")
 @options.path("--warm-start", "FILE", "Start from ranks written by --out.")
+@options.cluster
+@options.path("--checkpoints", "DIR", "Keep checkpoints of a graph in pieces there; the same command resumes.")
 def command(
-    output: Output, *, graph: str, top: int, out: str | None, report: str | None, **ranking_options: Any
+    output: Output,
+    *,
+    graph: str,
+    top: int,
+    out: str | None,
+    report: str | None,
+    cluster: str | None,
+    checkpoints: str | None,
+    **ranking_options: Any,
 ) -> int:
-    """Rank the pages of a survey, a graph folder or any file of links.
+    """Rank the pages of a survey, a graph folder, a graph in pieces or any file of links.
 
     The error is proven: it bounds the sum, over all pages, of the differences between the printed and the exact scores.
     If the tolerance is not reached, the last ranking is printed with the error that it has, and the exit code is 3.
     """
     from surveyor.cli.graph_source import page_argument
+    from surveyor.errors import UsageError
+    from surveyor.graph.pieces.folder import is_pieces
     from surveyor.report.column_files import check_place
     from surveyor.report.ranking import check_suffix, write_ranks_file
 
-    if out:
-        check_suffix(out)
     for path in filter(None, (out, report)):
         check_place(path)
+    if is_pieces(graph):
+        if report:
+            raise UsageError("--report needs a graph in one part", hint="omit --report, or pass the graph itself")
+        from surveyor.cli import pieces
+
+        chosen = RankingOptions(**ranking_options)
+        return pieces.rank(output, graph, chosen, cluster=cluster, checkpoints=checkpoints, top=top, out=out)
+    if cluster or checkpoints:
+        name = "--cluster" if cluster else "--checkpoints"
+        raise UsageError(
+            f"{name} needs a graph in pieces, and {graph} is not one",
+            hint=f"surveyor graph split {shlex.quote(graph)} PIECES",
+        )
+    if out:
+        check_suffix(out)
     ranked = rank_graph(output, graph, RankingOptions(**ranking_options), out=out)
     print_top(output, "rank", ranked, top)
     if out:

@@ -22,12 +22,13 @@ MANY_VISITS = 20_000  # processed in a few seconds
     "surveyor report docs.example.org.survey --out report.html --json",
 )
 @click.argument("survey", type=click.Path(), metavar="SURVEY")
-@options.path("--out", "FILE", "HTML file to write.  [report.html in the survey]")
+@options.out("FILE", "HTML file to write.  [report.html in the survey]")
 @options.flag("--open", "show", "Open it in the browser.")
 def command(output: Output, *, survey: str, out: str | None, show: bool) -> int:
     """Write the report of SURVEY as one HTML file: coverage, top pages, hosts, blocked pages, settings.
 
-    The file needs no network and no scripts, can be printed, and has a bounded size. It can be written during a crawl.
+    The file needs no network, can be printed, and has a bounded size. Its script only sorts and filters tables. It can
+    be written during a crawl.
     """
     from surveyor.cli.crawl import headline
     from surveyor.report.numbers import both_bounds, counted, size

@@ -198,7 +198,7 @@ class Interrupted(NamedTuple):
     "for live walks with webwalker or everything, otherwise 0]",
 )
 @options.whole("--rng", 0, "N", "Random seed.  [7]")
-@options.path("--out", "DIR", "Survey folder for the fetched pages.  [named after the seed and the topic]")
+@options.out("DIR", "Survey folder for the fetched pages.  [named after the seed and the topic]")
 @options.path("--save", "FILE", "Write the sampled pages with weights: .csv, .csv.gz, .parquet.")
 @options.path("--plot", "DIR", "Write figures to a folder (SVG).")
 @options.path("--report", "FILE", "Write a report as one HTML file.")
@@ -353,7 +353,7 @@ def _seeds(output: Output, chosen: SampleCommand, loaded: Settings) -> list[str]
     """Return the seed URLs, including those of lists; pages of weight 0 are not trusted, so no walk starts there."""
     from surveyor.crawler.seed_pages import SeedPages
     from surveyor.crawler.seeds import gather_seeds
-    from surveyor.fetch.http import run_sync
+    from surveyor.fetch.event_loops import run_sync
 
     pages = SeedPages.of(chosen.where)
     found = run_sync(gather_seeds(chosen.seed_lists, loaded, say=output.info)).urls if chosen.seed_lists else {}

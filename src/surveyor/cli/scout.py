@@ -45,7 +45,7 @@ UNTIL = "requests=1000,minutes=60"
     help="Stop at a number of requests or minutes.",
 )
 @options.flag("--no-sitemap", "Do not count the pages in sitemaps.")
-@options.path("--out", "DIR", "Folder of the survey.  [by host, port and path]")
+@options.out("DIR", "Folder of the survey.  [by host, port and path]")
 @options.flag("--fresh", "Create a new survey; an existing one is kept.")
 @settings.some_options(*SETTINGS)
 def command(output: Output, **given: Any) -> int:

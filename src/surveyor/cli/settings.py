@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from surveyor.config import Settings
 
 #: Settings that affect how pages are fetched.
-FETCHING = frozenset(FIELDS) - {"damping", "rng", "seeds", "strategy", "topic", "until"}
-NO_OPTIONS = frozenset({"headers", "auth", "permission", "seeds"})  # tables; seeds are arguments
+FETCHING = frozenset(FIELDS) - {"check", "damping", "rng", "seeds", "strategy", "topic", "until"}
+NO_OPTIONS = frozenset({"headers", "auth", "permission", "check", "seeds"})  # tables; seeds are arguments
 REPORTED = (
     "seeds",
     "strategy",

@@ -37,6 +37,7 @@ class SimulateOptions:
     rng: int | None
     report: str | None
     out: str | None
+    shards: int | None
     conditions: SimulationOptions
 
     @classmethod
@@ -102,8 +103,9 @@ web_options = options.stacked(
 @crawl_options
 @web_options
 @options.flag("--no-compile", "Use the Python loop of live crawls instead of the compiled loop.")
+@options.whole("--shards", 1, "K", "Compare crawls in 1, 2, 4, … and K shards, instead of strategies.")
 @options.path("--report", "FILE", "Write an HTML report with curves to FILE.")
-@options.path("--out", "FILE", "Write the JSON result to FILE.")
+@options.out("FILE", "Write the JSON result to FILE.")
 def command(output: Output, *, graph: str, **given: Any) -> int:
     """Compare crawl strategies on a graph folder, any file of links or the graph of a survey.
 
@@ -122,6 +124,10 @@ def command(output: Output, *, graph: str, **given: Any) -> int:
     strategies, rule = chosen(asked.strategies), parse_rule(",".join(asked.until))
     opened = open_graph(output, graph)
     seeds = starts(output, opened, asked.seed, asked.seeds)
+    if asked.shards is not None:
+        from surveyor.cli.shard_costs import simulate_shards
+
+        return simulate_shards(output, graph, opened, asked, rule, seeds)
     with output.progress() as progress:
         race = simulate(
             opened, strategies, rule, seeds=seeds, rng=asked.rng, options=asked.conditions, progress=progress

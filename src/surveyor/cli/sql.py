@@ -13,7 +13,7 @@ from surveyor.cli import options
 if TYPE_CHECKING:
     from surveyor.cli.output import Output
 
-EXAMPLE = "select host, sum(share) s from pages join ranks using (page) group by 1 order by s desc"
+EXAMPLE = "select host, sum(share) s from pages join ranks using (id) group by 1 order by s desc"
 
 
 @options.command("sql", table=True, epilog=f'\b\nsurveyor sql my.survey "{EXAMPLE}"\nsurveyor sql my.survey')

@@ -132,7 +132,8 @@ def describe_budget(settings: Mapping[str, Any]) -> str:
     parts = [str(settings.get(name) or "") for name in ("budget", "budget_file")]
     if parts[0].lower() in ("", "none") and not parts[1]:
         return ""
-    return ", ".join(filter(None, parts)) + " per domain"
+    by_reputation = parts[0].lower().startswith("star") and not parts[1]
+    return ", ".join(filter(None, parts)) + (", by reputation of the domain" if by_reputation else " per domain")
 
 
 def _show_links(output: Output, path: str, survey: Survey) -> int:

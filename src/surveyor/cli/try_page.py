@@ -54,7 +54,7 @@ def command(output: Output, *, url: str, top: int, **given: Any) -> int:
     """
     from surveyor.config import load
     from surveyor.crawler.preview import fetch_preview
-    from surveyor.fetch.http import run_sync
+    from surveyor.fetch.event_loops import run_sync
 
     flags = {name: value for name, value in given.items() if value is not None and value != ()}
     chosen = settings.with_contact(output, load(flags)[0])

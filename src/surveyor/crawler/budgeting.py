@@ -7,16 +7,17 @@ cost no more than a few passes over the journal.
 **Automatic budgets** (`star`) have to hold in a crawl of a thousand pages, in which a farm can outnumber all others.
 Let N be half as many pages again as were fetched, at least 1,000. With each ranking,
 
-- trusted domains (those of the seeds) are not limited;
+- trusted domains (those of the seeds, and those that seeds redirect to) are not limited;
 - *established* domains, which trusted ones reach through independent links (`rank/domains/established.py`), may take
-  what a star plan over their ranks gives, and at most `MULTIPLE` times their share of the mass; a domain that would get
-  fewer than `OWN` pages is not established. So the established domains of a farm together get a multiple of the mass
-  that flows into the farm, however many they are;
-- all other domains that are known through the same domain share a budget: their share of the mass, at least 2 % and at
-  most 10 % of N;
-- domains discovered since the ranking share 1 % of N.
+  what a star plan over their ranks gives, at least 3 % of N and three times their share of the mass, and at most
+  `MULTIPLE` times that share; a domain that would get fewer than `OWN` pages is not established. So the established
+  domains of a farm together get a multiple of the mass that flows into the farm, however many they are;
+- all other domains that are known through the same page share a budget of 3 % of N. Those known through all pages of
+  one domain have 10 % together, and at most `MULTIPLE` times the share of the mass on it and on all of them. Those
+  known through a page of a trusted domain may take twice their share of the mass, if that is more;
+- domains discovered since the ranking share 0.5 % of N.
 
-So a farm on hacked pages of one site, with little mass, takes 3 % of N, however many domains it has.
+So a farm on a hacked page takes 3 % of N, however many domains it has. On the site of a seed, only the mass limits it.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from surveyor.crawler.budgets import (
     EVENT,
@@ -74,7 +77,7 @@ class Budgeting:
         """Number of fetched pages at which domains are ranked again."""
         if not self.ranks or self._last is None:
             return math.inf
-        return max(FIRST, GROWTH * float(self._last.detail["fetched"]))
+        return max(FIRST, GROWTH * _fetched_at(self._last))
 
     def begin(self, state: Derived) -> bool:
         """Set limits from the current settings if they changed; return whether domains were opened."""
@@ -95,7 +98,7 @@ class Budgeting:
     def renew(self, state: Derived) -> bool:
         """Rank domains by the pages fetched so far and set limits; return whether domains were opened."""
         plan, last = self._choice.plan, self._last
-        if plan is None or last is None or not self.ranks or state.tally.pages <= last.detail["fetched"]:
+        if plan is None or last is None or not self.ranks or state.tally.pages <= _fetched_at(last):
             return False
         return self._set(self._by_rank(plan, state), state)
 
@@ -113,11 +116,14 @@ class Budgeting:
             return Limits.by_rank(plan, best, seeds)
         if not started:  # nothing is known, so all other domains share the pages until the first ranking
             return Limits(FIRST, dict.fromkeys(seeds, MOST), {})
-        pages = max(LEAST_SIZE, int(GROWTH * state.tally.pages))
-        kept = state.crawl.ledger.mass
+        pages = plan.times * max(LEAST_SIZE, int(GROWTH * state.tally.pages))
+        ledger = state.crawl.ledger
+        final = ledger.stands_for()
+        seeds += [domain(host(state.urls[page])) for page in final[ledger.seeds].tolist()]  # where seeds redirect to
         if isinstance(self._rank, BestDomains):
-            masses, least = kept.settled + kept.residual, OWN / (MULTIPLE * pages)
-            found = self._rank.established(self._folder, seeds, plan.reach, masses, least)
+            mass, least = ledger.mass, OWN / (MULTIPLE * pages)
+            held = np.where(final == np.arange(final.size), mass.settled + mass.residual, 0.0)
+            found = self._rank.established(self._folder, seeds, plan.reach, held, least)
         else:
             best = self._rank(self._folder, plan.reach)
             found = Established(best, [1.0] * len(best), {}, {})
@@ -138,6 +144,11 @@ class Budgeting:
         self._folder.journal.commit([], events=[Event(EVENT, self._clock(), detail)])
         self._last = latest(self._folder)
         return bool(rooms)
+
+
+def _fetched_at(ranking: Event) -> int:
+    """Return the pages fetched at a ranking: at most the visits before it, whatever a journal from elsewhere says."""
+    return min(int(ranking.detail["fetched"]), ranking.visit)
 
 
 def _with_room(gate: DomainBudgets, folder: SurveyFolder, state: Derived) -> set[str]:

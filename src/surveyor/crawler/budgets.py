@@ -2,7 +2,7 @@
 
 A plan maps domain ranks (1 is the best domain) to pages. Budgets never increase with rank, and none is below `least`:
 
-- *auto* (written `star`): a star plan whose numbers follow from the crawl (`budgeting.py`);
+- *auto* (written `star`, or `star:2x` for twice as many pages): numbers that follow from the crawl (`budgeting.py`);
 - *star* (IRLbot): linear in rank from `most` to `least` for the best R domains, `least` for all others:
   least + (most − least) · (1 − (rank − 1)/(R − 1))
 - *power*: most · rank^−gamma, for webs in which a few domains hold nearly all pages;
@@ -57,17 +57,19 @@ Kind = Literal["auto", "star", "power", "flat"]
 MOST = 10**9  # upper limit of pages per domain and of ranks: their product fits a 64-bit integer
 SLACK, PART = 6, 4  # an automatic star plan: all ranks together may take SLACK times the crawl, the best 1 / PART of it
 MULTIPLE, OWN = 8, 10  # times its share of the mass that an established domain may take; the least pages it must get
-GROUP_FLOOR, GROUP_CAP, UNKNOWN = 0.02, 0.1, 0.01  # parts of a crawl for a group, and for all domains not yet ranked
-GROUP = "via "  # before the name of a group; not part of a domain name
+PER_PAGE, PER_DOMAIN, UNKNOWN = 0.03, 0.1, 0.005  # parts of a crawl: known through a page, a domain; not yet ranked
+RANKED, SEEDED = 3, 2  # times its share of the mass that may take: an established domain, what a page of a seed lists
+GROUP = "via "  # before the page of a group; not part of a domain name
 AT_ONCE = 1 << 20  # ranks summed at a time
 NUMBER = r"(\d[\d_]*(?:\.\d+)?[kmg]?)"
 STAR = re.compile(rf"star:{NUMBER}-{NUMBER}(?:@{NUMBER})?")
 POWER = re.compile(rf"power:(\d*\.?\d+)(?::{NUMBER}-{NUMBER})?")
 FLAT = re.compile(rf"(?:flat:)?{NUMBER}")
-FORMS = "write star, star,score=supp, star:10-10000@10000, power:0.8, flat:500 or a number of pages"
+TIMES = re.compile(r"star:(\d{1,9})x")
+MOST_TIMES = 1024  # factor of automatic budgets
+FORMS = "write star, star:2x, star,score=supp, star:10-10000@10000, power:0.8, flat:500 or a number of pages"
 SCORES = ("tse", "supp", "in")  # by which domains are ranked
 OPTIONS = f"options are score={'|'.join(SCORES)}, p=auto or p=0.01, and error=10%, as in star,score=tse,p=auto"
-MORE, FEW_RANKS = 1_000, 50  # pages of the best domain, and ranks, proposed where automatic budgets are spent
 ERROR = 0.1  # relative standard deviation of tse at the last rank that matters
 SCALES = {"k": 10**3, "m": 10**6, "g": 10**9}
 
@@ -85,6 +87,7 @@ class Plan:
     score: str = "tse"  # one of SCORES
     p: float | None = None  # sampling probability of tse; None: chosen for `error`
     error: float = ERROR
+    times: int = 1  # factor of automatic budgets
 
     def __post_init__(self) -> None:
         if self.score not in SCORES:
@@ -154,7 +157,7 @@ class Plan:
         more = f"+{self.trusted}" if self.trusted else ""
         span, ranking = f"{self.least}-{self.most}", self._ranking
         forms = {
-            "auto": "star",
+            "auto": "star" if self.times == 1 else f"star:{self.times}x",
             "star": f"star:{span}@{self.ranks}",
             "power": f"power:{self.gamma!r}:{span}",
             "flat": f"flat:{self.least}",
@@ -205,6 +208,10 @@ def _formula(plain: str, text: str) -> Plan:
     trusted = _whole(more, text) if plus else 0
     if spec == "star":
         return Plan("auto", trusted=trusted)
+    if match := TIMES.fullmatch(spec):
+        if not 1 <= int(match[1]) <= MOST_TIMES:
+            raise UsageError(f"{text!r} is not a budget: the factor must be in [1, {MOST_TIMES}]", hint=FORMS)
+        return Plan("auto", trusted=trusted, times=int(match[1]))
     if match := STAR.fullmatch(spec):
         usual = Plan()
         given = zip(match.groups(), (usual.least, usual.most, usual.ranks), strict=True)
@@ -238,7 +245,7 @@ class Limits:
 
     rest: int
     pages: Mapping[str, int] = field(default_factory=dict)
-    groups: Mapping[str, str] | None = None  # domains and the domain through which each is known
+    groups: Mapping[str, str] | None = None  # domains and the page through which each is known
 
     def of(self, domain: str) -> int:
         """Return the page budget of a domain, or of its group."""
@@ -262,12 +269,19 @@ class Limits:
     def automatic(cls, plan: Plan, pages: int, found: Established, trusted: Iterable[str]) -> Limits:
         """Return the budgets for a crawl of this many pages, given the established domains."""
         ranks = np.arange(1, len(found.best) + 1)
-        by_mass = (MULTIPLE * pages * np.array(found.mass)).astype(np.int64)
-        best = np.minimum(plan.for_crawl(pages, len(found.best)).pages(ranks), by_mass)
+        by_rank = plan.for_crawl(pages, len(found.best)).pages(ranks)
+        mass = np.array(found.mass)
+        least = np.maximum(PER_PAGE, RANKED * mass) * pages
+        best = np.minimum(np.maximum(by_rank, least), MULTIPLE * pages * mass).astype(np.int64)
         limits = dict(zip(found.best, best.tolist(), strict=True)) | dict.fromkeys(trusted, MOST)
-        for group, mass in found.group_mass.items():
-            limits[f"{GROUP}{group}"] = int(min(max(mass, GROUP_FLOOR), GROUP_CAP) * pages)
-        return cls(int(UNKNOWN * pages), limits, found.groups)
+        for page, gateway in found.gateways.items():
+            together = PER_DOMAIN if gateway.is_trusted else min(PER_DOMAIN, MULTIPLE * gateway.site_mass)
+            most = min(PER_PAGE, together / gateway.siblings) * pages
+            if gateway.is_trusted:
+                most = max(most, SEEDED * gateway.mass * pages)
+            limits[f"{GROUP}{page}"] = max(int(most), 1)
+        groups = {name: str(page) for name, page in found.groups.items()}
+        return cls(max(int(UNKNOWN * pages), 1), limits, groups)
 
     @classmethod
     def by_rank(cls, plan: Plan, best: Iterable[str], trusted: Iterable[str] = ()) -> Limits:
@@ -339,6 +353,12 @@ class Choice:
         return self.plan is not None and self.file is None and self.plan.reach > 0
 
 
+def limits_pages(settings: Settings) -> bool:
+    """Return whether settings limit the pages of domains, by a plan or a file."""
+    text = settings.budget.strip().lower()
+    return text not in NONE or bool(settings.budget_file and not text)
+
+
 def chosen(settings: Settings) -> Choice:
     """Return the budget chosen in the settings; a budget that names a file is read from it."""
     text, file = settings.budget.strip(), settings.budget_file
@@ -372,11 +392,8 @@ def from_file(file: Path, plan: Plan) -> Limits:
 def doubled(settings: Mapping[str, Any]) -> str:
     """Return a budget of twice as many pages, for a hint; "none" for a budget in a file.
 
-    The automatic budget has no number to double. More for few ranks is proposed: with as many ranks as there are
-    domains, each of them may use nearly all pages.
-
     >>> doubled({"budget": "star"}), doubled({"budget": "500"}), doubled({"budget": "", "budget_file": "a.csv"})
-    ('star:10-1000@50', 'flat:1000', 'none')
+    ('star:2x', 'flat:1000', 'none')
     """
     try:
         plan = None if settings.get("budget_file") else parse(str(settings.get("budget", "")))
@@ -385,7 +402,7 @@ def doubled(settings: Mapping[str, Any]) -> str:
     if plan is None or 2 * plan.most > MOST:
         return "none"
     if plan.kind == "auto":
-        return str(replace(plan, kind="star", most=MORE, ranks=FEW_RANKS))
+        return str(replace(plan, times=2 * plan.times)) if 2 * plan.times <= MOST_TIMES else "none"
     return str(replace(plan, least=2 * plan.least, most=2 * plan.most))
 
 

@@ -3,13 +3,15 @@
 Domain x links to domain y if some page of x, as last fetched, links to a page of y. Links out of scope count, as most
 links between domains are; nofollow links are optional. Every known page, fetched or not, belongs to a domain. A
 redirected page (redirect or canonical URL) belongs to the domain of its target, even out of scope, except in a loop; so
-a domain whose pages all redirect elsewhere is not in the graph.
+a domain whose pages all redirect elsewhere is not in the graph. It has *moved*. Moved domains have no trust, but they
+are in groups as others: if they left their group, a farm of redirects could fill it again after each ranking.
 
 **Cost.** A link is stored as one key, domain of the source << 32 | target page, with the votes of the pages that have
-it: each page splits one vote among its links. So links follow a page that is later found to redirect, and links that a
-page no longer has are removed when it is fetched again. Votes are integers, so that removing is exact. Keys are sorted
-in runs, and runs of similar size are merged, so that a link is merged O(log links) times. Memory: 16 bytes per distinct
-key, with few more keys than pages, and 9 bytes per page.
+it (each page splits one vote among its links) and the first and last of these pages. So links follow a page that is
+later found to redirect, and links that a page no longer has are removed when it is fetched again. Votes are integers,
+so that removing is exact; the first and last page are of all that ever had the link. Keys are sorted in runs, and runs
+of similar size are merged, so that a link is merged O(log links) times. Memory: 24 bytes per distinct key, with few
+more keys than pages, and 9 bytes per page.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -46,9 +48,29 @@ RUN = 1 << 20  # links sorted at a time
 OFTEN = 1000  # visits between progress reports
 LOW = np.uint64(0xFFFFFFFF)
 VOTE = 1 << 24  # of a page, split among its links
-GROUPED = 100_000  # domains whose group is recorded; those with less trust share one budget
+GROUPED = 100_000  # domains whose group is recorded, and moved domains; those with less mass share one budget
 Score = Callable[[Graph, int], Reputation]  # of a domain graph, for the given number of best domains
-Run = tuple[KeyArray, IntArray]  # sorted keys, and the votes for each
+
+
+class Run(NamedTuple):
+    """Links in order of their keys, each with its votes and the first and last page that had it."""
+
+    keys: KeyArray
+    votes: IntArray
+    first: IdArray
+    last: IdArray
+
+
+EMPTY = Run(np.empty(0, np.uint64), np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int32))
+
+
+class VotedSnapshot(NamedTuple):
+    """A domain graph and its moved domains, which are numbered after the others."""
+
+    condensed: CondensedGraph
+    moved: list[str]
+    site_of: IdArray  # domain of each page itself, wherever it redirects to
+    votes: VotedLinks  # of links and redirects; those to moved domains have none
 
 
 class DomainGraph:
@@ -112,29 +134,53 @@ class DomainGraph:
 
     def snapshot(self, source: str = "") -> CondensedGraph:
         """Return the current graph; `source` is recorded in its provenance."""
-        return self.voted_snapshot(source)[0]
+        return self._snapshot(source)[0]
 
-    def voted_snapshot(self, source: str = "") -> tuple[CondensedGraph, VotedLinks]:
-        """Return the current graph and the votes of its links."""
+    def voted_snapshot(self) -> VotedSnapshot:
+        """Return the current graph, the moved domains, and the votes of links between all these."""
+        condensed, run, new = self._snapshot()
+        domains = condensed.graph.pages
+        here = self._site_of[self._site_of >= 0]
+        moved = np.unique(here[new[here] < 0]).astype(np.int64)
+        new[moved] = domains + np.arange(moved.size)
+        own: IdArray = new[self._site_of]
+        targets = (run.keys & LOW).astype(np.int64)
+        sources, into = new[(run.keys >> np.uint64(32)).astype(np.int64)], condensed.site_of[targets]
+        across = np.flatnonzero((sources != into) & (into >= 0))
+        gone = np.flatnonzero(own[targets] >= domains)  # links to pages of moved domains
+        ends = own[self._targets]
+        leads = np.flatnonzero((ends >= domains) & (ends != own) & (own >= 0)).astype(np.int32)  # redirects to them
+        both = np.concatenate([across, gone])
+        votes = VotedLinks.of(
+            np.concatenate([sources[both], own[leads]]),
+            np.concatenate([into[across], own[targets[gone]], ends[leads]]),
+            np.concatenate([run.votes[across], np.zeros(gone.size + leads.size, np.int64)]),
+            (np.concatenate([run.first[both], leads]), np.concatenate([run.last[both], leads])),
+            domains + moved.size,
+        )
+        return VotedSnapshot(condensed, list(self._sites.names().take(moved)), own, votes)
+
+    def _snapshot(self, source: str = "") -> tuple[CondensedGraph, Run, IdArray]:
+        """Return the current graph, its links to pages, and the number of each site in the graph."""
         self._close_run()
         self._runs = [_merged(self._runs)] if self._runs else []
-        keys = np.concatenate([np.empty(0, np.uint64), *(keys[votes > 0] for keys, votes in self._runs)])
-        votes = np.concatenate([np.empty(0, np.int64), *(votes[votes > 0] for _, votes in self._runs)])
+        run = self._runs[0] if self._runs else EMPTY
+        present = run.votes > 0
+        run = Run(run.keys[present], run.votes[present], run.first[present], run.last[present])
         at = self._site_of[_settled(self._targets)]
         kept = np.unique(at[at >= 0]).astype(np.int64)
         names, new = self._sites.in_order(kept)
         of: IdArray = new[at]
-        sources, targets = new[(keys >> np.uint64(32)).astype(np.int64)], of[(keys & LOW).astype(np.int64)]
+        sources, targets = new[(run.keys >> np.uint64(32)).astype(np.int64)], of[(run.keys & LOW).astype(np.int64)]
         across = (sources != targets) & (targets >= 0)
         made = Graph.from_arrays(sources[across], targets[across], len(names))
-        voted = VotedLinks.of(sources[across], targets[across], votes[across], len(names))
         origin = provenance(self._sites, of, {"source": source} if source else {})
         no_suffix = int(np.isin(kept, self._sites.without_suffix).sum())
         if self._level == "domains":
             origin["hosts_under_no_suffix"] = no_suffix
         origin |= {"links_read": self._links, "visits": self.position, "nofollow": self._nofollow}
         graph = Graph(made.indptr, made.indices, names=names, provenance=origin)
-        return CondensedGraph(graph, of, sizes_of(of, len(names)), self._level, no_suffix), voted
+        return CondensedGraph(graph, of, sizes_of(of, len(names)), self._level, no_suffix), run, new
 
     def _put(self, visit: Visit, sign: int) -> None:
         lists = [visit.links, visit.out_of_scope, *([visit.nofollow] if self._nofollow else [])]
@@ -153,9 +199,10 @@ class DomainGraph:
             sources = np.repeat(self._site_of[np.array(pages)], sizes)
             keys = sources.astype(np.uint64) << np.uint64(32) | np.concatenate(lists).astype(np.uint64)
             votes = [sign * max(VOTE // max(size, 1), 1) for sign, size in zip(signs, sizes, strict=True)]
-            self._runs.append(_merged([(keys, np.repeat(np.array(votes, np.int64), sizes))]))
+            having = np.repeat(np.array(pages, np.int32), sizes)
+            self._runs.append(_merged([Run(keys, np.repeat(np.array(votes, np.int64), sizes), having, having)]))
             self._waiting, self._size = [], 0
-        while len(self._runs) > 1 and self._runs[-2][0].size <= 2 * self._runs[-1][0].size:
+        while len(self._runs) > 1 and self._runs[-2].keys.size <= 2 * self._runs[-1].keys.size:
             self._runs[-2:] = [_merged(self._runs[-2:])]
 
 
@@ -168,13 +215,15 @@ def _redirect_target(visit: Visit) -> int:
 
 
 def _merged(runs: list[Run]) -> Run:
-    """Merge runs, adding up the votes of each key; keys without votes are removed."""
-    keys, votes = (np.concatenate(columns) for columns in zip(*runs, strict=True))
+    """Merge runs, adding up the votes of each key. Keys without votes stay: their first and last pages count again."""
+    keys, votes, first, last = (np.concatenate(columns) for columns in zip(*runs, strict=True))
+    if not keys.size:
+        return EMPTY
     order = np.argsort(keys, kind="stable")
     keys = keys[order]
-    first = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])[: keys.size])
-    sums = np.add.reduceat(votes[order], first) if first.size else votes
-    return keys[first][sums != 0], sums[sums != 0]
+    starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))
+    sums = np.add.reduceat(votes[order], starts)
+    return Run(keys[starts], sums, np.minimum.reduceat(first[order], starts), np.maximum.reduceat(last[order], starts))
 
 
 def _settled(moves: IdArray) -> IdArray:
@@ -216,14 +265,23 @@ def supporters(graph: Graph, _count: int = 0) -> Reputation:
     return link_counts.supporters(graph, depth=2)
 
 
+class Gateway(NamedTuple):
+    """A page through which domains are known."""
+
+    mass: float  # on the pages of these domains
+    siblings: int  # such pages on the same domain, this one included
+    site_mass: float  # on that domain, and on all that is known through it
+    is_trusted: bool  # whether that domain is one of the seeds
+
+
 @dataclass(frozen=True, slots=True)
 class Established:
-    """The domains that budgets depend on, best first, and the one of them through which each other domain is known."""
+    """The domains that budgets depend on, best first, and the page through which each other domain is known."""
 
     best: Sequence[str]
     mass: Sequence[float]  # on the pages of each
-    groups: Mapping[str, str]
-    group_mass: Mapping[str, float]
+    groups: Mapping[str, int]
+    gateways: Mapping[int, Gateway]
 
 
 class BestDomains:
@@ -247,28 +305,37 @@ class BestDomains:
         `masses` is the mass of each page, `least` the mass on the pages of an established domain.
         """
         self._domains.catch_up(folder.journal)
-        condensed, votes = self._domains.voted_snapshot()
+        condensed, moved, own, votes = self._domains.voted_snapshot()
         graph, of = condensed.graph, condensed.site_of
-        names = graph.names or Names.of([])
-        seeds = np.array([one for name in dict.fromkeys(trusted) if (one := names.find(name)) is not None], np.int64)
-        mass = np.bincount(of[of >= 0], masses[: of.size][of >= 0], graph.pages)
-        found = establish(votes, seeds, count, mass >= least)
+        known = graph.names or Names.of([])
+        seeds = np.array([one for name in dict.fromkeys(trusted) if (one := known.find(name)) is not None], np.int64)
+        mass: FloatArray = np.bincount(of[of >= 0], masses[: of.size][of >= 0], votes.domains).astype(np.float64)
+        found = establish(votes, seeds, count, mass, least)
         counted = np.zeros(graph.pages, np.bool_)
         counted[found.established] = True
         best = counted.copy()
         counted[seeds] = True
-        inside = counted[votes.sources] & counted[votes.targets]
-        among = Graph.from_arrays(votes.sources[inside], votes.targets[inside], graph.pages)
+        targets = votes.targets
+        inside = np.flatnonzero(targets < graph.pages)  # links to moved domains come last
+        inside = inside[counted[votes.sources[inside]] & counted[targets[inside]]]
+        among = Graph.from_arrays(votes.sources[inside], targets[inside], graph.pages)
         ranked = self._score(among, found.established.size).top(graph.pages)
         ranked = ranked[best[ranked]]
         others = np.flatnonzero(found.via >= 0)
-        others = others[np.argsort(-mass[others], kind="stable")[:GROUPED]]
-        groups = {names[place]: names[int(found.via[place])] for place in others.tolist()}
-        shared = np.bincount(found.via[others], mass[others], graph.pages)
-        heads = np.unique(found.via[others]).tolist()
+        here, gone = others[others < graph.pages], others[others >= graph.pages]
+        others = np.concatenate([here[np.argsort(-mass[here], kind="stable")[:GROUPED]], gone[:GROUPED]])
+        pages, group = np.unique(found.via[others], return_inverse=True)
+        shared, sites = np.bincount(group, mass[others], pages.size), own[pages]
+        siblings = np.bincount(sites, minlength=graph.pages)[sites]
+        site_mass = (mass + np.bincount(sites, shared, votes.domains))[sites]
+        columns = shared, siblings, site_mass, np.isin(sites, seeds)
+
+        def name_of(place: int) -> str:
+            return known[place] if place < len(known) else moved[place - len(known)]
+
         return Established(
-            best=[names[place] for place in ranked.tolist()],
+            best=[name_of(place) for place in ranked.tolist()],
             mass=mass[ranked].tolist(),
-            groups=groups,
-            group_mass={names[head]: float(shared[head]) for head in heads},
+            groups={name_of(place): int(found.via[place]) for place in others.tolist()},
+            gateways=dict(zip(pages.tolist(), map(Gateway, *(one.tolist() for one in columns)), strict=True)),
         )

@@ -135,11 +135,23 @@ class Frontier:
         whose outcome may queue better ones.
         """
         batch = Batch()
-        self._queues.take(batch, count, self._over_budget, max(least, LOWEST))
+        self._fill(batch, count, max(least, LOWEST))
         if least < LOWEST and not batch and not self._has_mass_in_progress():
-            self._queues.take(batch, count, self._over_budget, least)
+            self._fill(batch, count, least)
         self._taken.update(dict.fromkeys(batch.pages))
         return batch
+
+    def _fill(self, batch: Batch, count: int, least: float) -> None:
+        """Lease pages; each reserves budget before the next is considered."""
+
+        def refuse(page: int) -> str:
+            if batch.pages:
+                self.reserve(batch.pages[-1])
+            return self._over_budget(page)
+
+        self._queues.take(batch, count, refuse, least)
+        if batch.pages:
+            self.reserve(batch.pages[-1])
 
     def _has_mass_in_progress(self) -> bool:
         held = self._queues.held_pages if self._taken else set[int]()
@@ -204,6 +216,11 @@ class Frontier:
         return self._queues.failing_of(pages)
 
     @property
+    def best_available(self) -> float:
+        """Priority of the best page that may be requested now; minus infinity if there is none."""
+        return self._queues.best_available
+
+    @property
     def again_at(self) -> float:
         """Earliest time at which a page may become available without new outcomes; inf if none will."""
         return self._queues.again_at
@@ -224,12 +241,7 @@ class Frontier:
         if self._budgets is None or page in self._leased:  # it was requested, and is a retry
             return ""
         domain = self._budgets.domain(page)
-        if domain < 0:
-            return ""
-        if self._spent.get(domain, 0) >= self._budgets.limit(domain):
-            return "budget"
-        self.reserve(page)
-        return ""
+        return "budget" if domain >= 0 and self._spent.get(domain, 0) >= self._budgets.limit(domain) else ""
 
 
 def _as_ids(pages: np.ndarray) -> np.ndarray:

@@ -154,6 +154,8 @@ def without_links(outcome: Outcome) -> Outcome:
     if outcome.kind != "fetched":
         return outcome
     forgotten = dict.fromkeys(("links", *(LISTS if isinstance(outcome, Visit) else ())), NO_LINKS)
+    if isinstance(outcome, Visit):
+        outcome = replace(outcome, contexts=b"")
     return replace(outcome, **forgotten)  # type: ignore[arg-type]  # all three are lists of ids
 
 

@@ -201,7 +201,9 @@ class Ledger:
         """Push all mass above a threshold on pages already read, without limit of effort."""
         from surveyor.kernels.mass import LEAST_MOVING, deepen
 
-        least = LEAST_MOVING / 2 / max(self.known, 1)  # of a threshold that a crawl uses; less takes much longer
+        least = (
+            LEAST_MOVING / 2 / max(self._known_anywhere, 1)
+        )  # of a threshold that a crawl uses; less takes much longer
         self._start_event()
         deepen(self.mass, self.graph.rows, max(threshold, least))
 
@@ -271,6 +273,11 @@ class Ledger:
         from surveyor.kernels.mass import KNOWN
 
         return int(self.mass.counts[KNOWN])
+
+    @property
+    def _known_anywhere(self) -> int:
+        """Number of known pages of the whole crawl, roughly."""
+        return self.known
 
     @property
     def read(self) -> int:

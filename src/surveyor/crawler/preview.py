@@ -20,7 +20,8 @@ from surveyor.crawler.replay import scope_of
 from surveyor.crawler.seed_pages import clean_seeds
 from surveyor.crawler.sources.live import REAL, Connection, Wait
 from surveyor.crawler.start import allow_named_hosts, http_settings, politeness_policy
-from surveyor.fetch.http import MOST_REDIRECTS, REDIRECTS, Fetched, FetchRequest, run_sync
+from surveyor.fetch.event_loops import run_sync
+from surveyor.fetch.http import MOST_REDIRECTS, REDIRECTS, Fetched, FetchRequest, Trouble
 from surveyor.fetch.parser import Parser
 from surveyor.fetch.politeness.hosts import DAY, Hosts
 from surveyor.fetch.politeness.policy import RARELY
@@ -270,6 +271,7 @@ class PoliteClient:
         """Fetch with a client; `permit` is called before each request, and may raise an exception to prevent it."""
         self.hosts, self._permit = hosts, permit
         self.robots: dict[str, tuple[int | None, Robots]] = {}  # by origin: HTTP status and rules
+        self.troubles: dict[str, Trouble] = {}  # by origin: the error, if its robots.txt could not be fetched
         self.files: list[RobotsFile] = []  # every robots.txt that was fetched
         self._unread: dict[str, int] = {}  # failures in a row to fetch robots.txt, by origin
         self._woken: set[int] = set()  # hosts that became ready while this client waited
@@ -296,6 +298,10 @@ class PoliteClient:
     ) -> Fetched:
         """Fetch a page, if it was modified since the response with these validators; call `ready` first."""
         return await self._ask(self.hosts.number(host(url)), FetchRequest(url, *validators, types=types))
+
+    async def head(self, url: str) -> Fetched:
+        """Request the head of a page; call `ready` first."""
+        return await self._ask(self.hosts.number(host(url)), FetchRequest(url, method="HEAD"))
 
     async def listing(self, url: str, body: bytes) -> Listing | Failure | None:
         """Parse a list of pages; a long one in a separate process that can be stopped."""
@@ -374,6 +380,8 @@ class PoliteClient:
                 answer = Fetched(url, error="forbidden-address", detail=why)
                 break
         status, robots = rules_in(answer)
+        if answer.error:
+            self.troubles[there] = answer.error
         now, trouble = self.hosts.clock(), answer.detail if answer.error and robots.state == "unreachable" else ""
         if robots.state == "unreachable" and self.hosts.policy.persistent:
             failures = self._unread[there] = self._unread.get(there, 0) + 1

@@ -93,6 +93,14 @@ class SingleQueue:
 
         remove(self._queue, page)
 
+    @property
+    def best_available(self) -> float:
+        """Priority of the best page that may be requested now; minus infinity if there is none."""
+        from surveyor.kernels.priority_queues import best_page
+
+        page = best_page(self._queue)
+        return float(self._queue.priority[page]) if page >= 0 else -math.inf
+
     again_at = math.inf  # nothing is ever held back
     held_pages: frozenset[int] = frozenset()
     failing_pages: IdArray = NO_LINKS
@@ -199,6 +207,9 @@ class HostQueues:
         if step is None:
             return False, False
         if step != "page":
+            if reason := refuse(page):  # no request is made for a page that would be refused
+                batch.refused.append(Outcome(page, "blocked", reason=reason))
+                return True, True
             batch.tasks.append(HostTask(step, host, origin))
             return False, self.hosts.lease(host, step)
         if reason := self.hosts.refusal(host, origin, url) or refuse(page):
@@ -206,6 +217,14 @@ class HostQueues:
             return True, True
         batch.pages.append(page)
         return True, self.hosts.lease(host, step)
+
+    @property
+    def best_available(self) -> float:
+        """Priority of the best page of the hosts that may be requested now, as of the last `take`."""
+        from surveyor.kernels.priority_queues import best_page
+
+        host = best_page(self._awake)
+        return float(self._forest.priority[self._forest.root[host]]) if host >= 0 else -math.inf
 
     @property
     def again_at(self) -> float:

@@ -34,6 +34,9 @@ from surveyor.crawler.ledger import Ledger, PushOptions
 from surveyor.crawler.loop import Crawl, Tally
 from surveyor.crawler.queues import HostQueues, SingleQueue
 from surveyor.crawler.scout_walks import ScoutWalks
+from surveyor.crawler.shards.ledger import ShardLedger
+from surveyor.crawler.shards.placement import UrlPlacement
+from surveyor.crawler.shards.state import ShardCrawl
 from surveyor.crawler.strategies import by_name
 from surveyor.crawler.strategies.strategy import Reorder, ReplayStrategy, Strategy, rereads
 from surveyor.crawler.topics.focus import focused
@@ -289,7 +292,11 @@ def _initial_state(
     seeds, weights = (known, manifest.seed_weights) if trust is None else trust
     strategy = make(urls)
     graph = GrowingGraph(len(urls))
-    ledger = Ledger(
+    place = placement_of(folder, urls, knows_pages=trust is None)
+    new: Callable[..., Ledger] = Ledger
+    if place is not None:
+        new = partial(ShardLedger, placement=place)
+    ledger = new(
         graph,
         seeds,
         weights,
@@ -322,7 +329,17 @@ def _state(
     texts = bool(manifest.settings.get("main_text", False))
     reader = Reader(urls, scope_of(manifest), seeds, follow_nofollow=follows, main_text=texts, sent=sent)
     frontier = Frontier(ledger, rereads=again, queues=queues(ledger.capacity, urls))
-    return Derived(urls, Crawl(ledger.graph, ledger, strategy, frontier, walks, scout), reader, Tally(exact=True))
+    new = ShardCrawl if isinstance(ledger, ShardLedger) else Crawl
+    return Derived(urls, new(ledger.graph, ledger, strategy, frontier, walks, scout), reader, Tally(exact=True))
+
+
+def placement_of(folder: SurveyFolder, urls: Urls, *, knows_pages: bool) -> UrlPlacement | None:
+    """Return the shards of the URLs of a survey that is a shard; None if it is not."""
+    started = next(folder.journal.events("shard_start"), None)
+    if started is None:
+        return None
+    index, count = int(started.detail["shard"]), int(started.detail["shards"])
+    return UrlPlacement(urls, index, count, knows_pages=knows_pages)
 
 
 def listed_in_scope(manifest: Manifest) -> list[str]:

@@ -25,6 +25,8 @@ WEIGHT = re.compile(r"(\S+?),?[ \t]+,?[ \t]*(\S+)")  # a URL, and the word after
 COMMA = re.compile(r"(\S*[^\s,]),([^\s,/]+)")  # without white space: only if each line of a list has this form
 NUMERIC = re.compile(r"[-+]?(\d.*|\.\d.*|nan|inf|infinity)", re.IGNORECASE)
 LARGEST = 1e12  # ratio of two weights: shares stay far above rounding errors
+ADDRESS = r"(\d+\.\d+\.\d+\.\d+|\[[0-9a-fA-F:.]+\]):(?!443(/|$))\d+"  # with a port
+LOCAL = re.compile(rf"(localhost(:(?!443(/|$))\d+)?|{ADDRESS})(/|\?|$)", re.IGNORECASE)
 RANGE = "a number above 0, or 0 for a page that is only known in advance"
 Given = str | Sequence[str] | Mapping[str, float]
 
@@ -106,10 +108,19 @@ def clean_seeds(seeds: Given) -> list[str]:
 def normalised_seed(seed: object) -> str:
     """Return the URL of a seed as written by a user."""
     text = _seed_text(seed)
-    url = normalise(text if "://" in text else f"https://{text}")
+    url = normalise(text if "://" in text else f"{_assumed_scheme(text)}://{text}")
     if url is None or not host(url):
         raise UsageError(f"{seed!r} is not an http or https URL", hint="write it as https://example.org/")
     return url
+
+
+def _assumed_scheme(text: str) -> str:
+    """Return https, but http for localhost and for an address with a port: a server under development.
+
+    >>> [_assumed_scheme(text) for text in ("localhost:8000/docs", "127.0.0.1:8000", "10.0.0.1", "example.org:80")]
+    ['http', 'http', 'https', 'https']
+    """
+    return "http" if LOCAL.match(text) else "https"
 
 
 def _seed_text(seed: object) -> str:

@@ -21,7 +21,8 @@ from surveyor.crawler.preview import PoliteClient, Say, polite_client
 from surveyor.crawler.seed_pages import read_lines
 from surveyor.crawler.sources.live import REAL, Connection
 from surveyor.errors import InputError, NothingFetched
-from surveyor.fetch.http import REDIRECTS, run_sync
+from surveyor.fetch.event_loops import run_sync
+from surveyor.fetch.http import REDIRECTS
 from surveyor.fetch.responses import judge
 from surveyor.web.boundary import Failure, guarded
 from surveyor.web.sitemaps import Kind, Listing, read_listing

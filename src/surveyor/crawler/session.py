@@ -25,6 +25,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from surveyor.crawler.budgeting import Budgeting, OrRank, Rank
+from surveyor.crawler.budgets import limits_pages
 from surveyor.crawler.graphless import restore
 from surveyor.crawler.ledger import Ledger
 from surveyor.crawler.loop import Ending, Recorded, Tally, crawl, record
@@ -189,7 +190,7 @@ async def _run_leg(
             PageLookup(place_of, last_visit, partial(is_readable, state.crawl.ledger)),
             options=FetchOptions(
                 settings.backoff,
-                fetches_canonicals=not settings.budget,  # only the frontier spends it
+                fetches_canonicals=not limits_pages(settings),  # only the frontier spends it
                 judge=judge_of(settings.topic),
             ),
             wait=connection.wait,

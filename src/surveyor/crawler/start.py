@@ -43,7 +43,7 @@ from surveyor.fetch.politeness.policy import PolitenessPolicy
 from surveyor.stopping import parse_rule
 from surveyor.store.directory import SurveyFolder
 from surveyor.store.disk import disk_errors
-from surveyor.store.layout import check_survey, is_survey
+from surveyor.store.layout import SHARDS, SHARDS_FILE, check_survey, is_survey
 from surveyor.store.manifest import Manifest
 from surveyor.web.scope import Scope
 from surveyor.web.urls import Urls, host
@@ -92,8 +92,11 @@ def start(
     again: bool = False,
     add_seeds: bool = False,
     fill: Callable[[Journal], None] | None = None,
+    sharded: bool = False,
 ) -> tuple[SurveyFolder, Settings]:
     """Open a survey to resume it, or create it; return it with the effective settings.
+
+    A survey that has shards is opened only with `sharded`.
 
     With `again`, blocked pages are retried. Seeds that an existing survey does not have are an error unless
     `add_seeds`; listed pages and other weights of its seeds replace the stored ones. `fill` writes the first entries of
@@ -101,6 +104,8 @@ def start(
     """
     pages = seeds if isinstance(seeds, SeedPages) else SeedPages(dict.fromkeys(seeds))
     if is_survey(path):
+        if not sharded:
+            reject_shards(path)
         folder, settings = _resume(path, pages, settings, origins, add_seeds=add_seeds)
         if again:
             folder.note("retry_blocked")
@@ -113,6 +118,22 @@ def start(
     )
     manifest = replace(manifest, replay=_check(manifest, settings, None))
     return SurveyFolder.create(path, manifest, keep=settings.archive, fill=fill), settings
+
+
+def reject_shards(path: Path) -> None:
+    """Reject a survey that has shards for a command that would append to its journal in one process."""
+    if (path / SHARDS / SHARDS_FILE).is_file():
+        resume, join = (
+            shlex.join(["surveyor", *words])
+            for words in (
+                ["crawl", str(path), "--cluster", "local:2"],
+                ["cluster", "reshard", str(path), "--shards", "0"],
+            )
+        )
+        raise UsageError(
+            f"{path} has shards, so one process cannot crawl it",
+            hint=f"`{resume}` resumes it, `{join}` joins its shards first",
+        )
 
 
 def _stored(pages: SeedPages) -> dict[str, Any]:
@@ -379,7 +400,7 @@ def unused(path: Path) -> Path:
     return next(name for name in names if not name.exists())
 
 
-KEPT = tuple(one.name for one in fields(Settings) if one.name not in SECRETS | {"rng", "seeds"})
+KEPT = tuple(one.name for one in fields(Settings) if one.name not in SECRETS | {"rng", "seeds", "check"})
 
 
 def honoured(manifest: Manifest, given: Collection[str] = ()) -> tuple[dict[str, Any], dict[str, Any]]:

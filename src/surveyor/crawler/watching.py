@@ -30,6 +30,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
+from surveyor.crawler.budgets import limits_pages
 from surveyor.crawler.frontier import Frontier
 from surveyor.crawler.ledger import Ledger
 from surveyor.crawler.loop import record
@@ -312,7 +313,7 @@ def _begin(
     frontier = Frontier(crawl.ledger, any_status=True, queues=queues)
     estimate = crawl.ledger if options.importance == TRACKING else crawl.strategy
     assert isinstance(estimate, Ledger | Opic)  # noqa: S101
-    schedule, fetches_new = Schedule(budget.rate, start=now), not settings.budget
+    schedule, fetches_new = Schedule(budget.rate, start=now), not limits_pages(settings)
     plan = RevisitPlan(schedule, crawl.ledger, estimate.importance, fetches_new=fetches_new)
     audits = ValidatorAudits(lambda page: host_of(state.urls[page]), rest=options.audit_days * DAY)
     audits.restore(folder.journal.events("audit", "lying"))

@@ -169,9 +169,12 @@ class HttpClient:
         except ValueError as error:
             raise aiohttp.InvalidURL(place.url) from error
         proxy = self._settings.proxy or None
-        async with self._session.get(url, headers=headers, allow_redirects=False, proxy=proxy) as reply:
+        method = request.method
+        async with self._session.request(method, url, headers=headers, allow_redirects=False, proxy=proxy) as reply:
             attempt.answered(reply)
             kind = attempt.header(b"content-type")
+            if method == "HEAD":
+                return
             if reply.status == 304 or accepts(request.types or self._settings.types, kind):
                 await self._read(reply, attempt)
             else:
@@ -230,6 +233,7 @@ class HttpClient:
             etag=etag if etag and is_sendable(etag) else None,
             last_modified=modified if modified and is_sendable(modified) else None,
             not_modified=reply.status == 304 and bool(request.etag or request.last_modified),
+            certified_until=attempt.certified_until() if request.method == "HEAD" else None,
         )
 
 
@@ -249,6 +253,7 @@ class _Attempt:
         self.reply: aiohttp.ClientResponse | None = None
         self._headers: dict[bytes, bytes] = {}
         self.ip = self.skipped = ""
+        self.tls: ssl.SSLObject | None = None
         self.raw: list[bytes] = []
         self.decoded: list[bytes] = []
         self.is_encoded = False
@@ -286,6 +291,7 @@ class _Attempt:
         self._connected = now = self._clock()
         peer = transport.get_extra_info("peername") if transport else None
         self.ip = str(peer[0]) if peer else ""
+        self.tls = transport.get_extra_info("ssl_object") if transport else None
         self._wait(now + self._settings.first_byte)
 
     def answered(self, reply: aiohttp.ClientResponse) -> None:
@@ -312,6 +318,11 @@ class _Attempt:
         if not self.addresses:
             return "dns", f"the host was not found within {limits.connect:g} seconds"
         return "timeout-connect", f"no connection within {limits.connect:g} seconds"
+
+    def certified_until(self) -> float | None:
+        """Return the end of the validity of the certificate of the host."""
+        until = None if self.tls is None or self._settings.proxy else (self.tls.getpeercert() or {}).get("notAfter")
+        return float(ssl.cert_time_to_seconds(until)) if isinstance(until, str) else None
 
     def timings(self) -> Timings:
         """Return the timings so far."""

@@ -15,17 +15,14 @@ retries: `retry_delay` returns the backoff, and the caller decides.
 
 from __future__ import annotations
 
-import asyncio
 import math
 import re
-from collections.abc import Coroutine, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC
 from email.utils import parsedate_to_datetime
-from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Literal, Protocol
 
 from surveyor.errors import UsageError
 from surveyor.fetch.addresses import host_key, locate
@@ -60,7 +57,6 @@ OURS = frozenset(  # headers set by other settings, or reserved
     {"accept-encoding", "connection", "content-length", "from", "host", "te", "transfer-encoding", "user-agent"}
 )
 Headers = tuple[tuple[bytes, bytes], ...]
-Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +68,7 @@ class FetchRequest:
     last_modified: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     types: tuple[str, ...] | None = None  # content types to read; None: those of the client
+    method: Literal["GET", "HEAD"] = "GET"
 
     def __post_init__(self) -> None:
         check_headers(self.headers)
@@ -108,6 +105,7 @@ class Fetched:
     last_modified: str | None = None
     not_modified: bool = False  # 304: unchanged since the last fetch
     requests: int = 1  # sent; more than 1 if a reused connection was closed
+    certified_until: float | None = None  # end of the host's certificate, of HEAD by TLS without a proxy
 
     @property
     def may_pass(self) -> bool:
@@ -210,26 +208,6 @@ def retry_delay(tries: int, trouble: Trouble | int) -> float | None:
         return min(backoff, LONGEST_BACKOFF)
     passes = trouble in PASSING_STATUS if isinstance(trouble, int) else trouble in TRANSIENT
     return backoff if passes and tries < TRIES else None
-
-
-def run_sync(work: Coroutine[Any, Any, Result]) -> Result:
-    """Run a coroutine to completion, in its own thread if an event loop is running already (a notebook)."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return _run(work)
-    with ThreadPoolExecutor(1) as thread:
-        return thread.submit(_run, work).result()
-
-
-def _run(work: Coroutine[Any, Any, Result]) -> Result:
-    """Run a coroutine on a new event loop, with uvloop if it is installed."""
-    try:
-        fast: Any = import_module("uvloop")
-    except ImportError:
-        return asyncio.run(work)
-    result: Result = fast.run(work)
-    return result
 
 
 def check_headers(headers: Mapping[str, str]) -> None:

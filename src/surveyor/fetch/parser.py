@@ -27,6 +27,7 @@ import surveyor
 from surveyor.fetch.parser_worker import LENGTH
 from surveyor.web.boundary import Failure, failure
 from surveyor.web.html import Link, Page
+from surveyor.web.page_text import PageText
 from surveyor.web.sitemaps import Listing
 from surveyor.web.urls import host
 
@@ -54,6 +55,14 @@ class Parser:
         """Hash the main text of a page, like `main_text.text_hash`."""
         answer = await self._ask({"task": "text", "url": url, "headers": dict(headers)}, body)
         return answer if isinstance(answer, Failure) else bytes.fromhex(answer)
+
+    async def page_text(
+        self, url: str, headers: Mapping[str, str], body: bytes, declared: str = "", demote: int = 0
+    ) -> PageText | Failure | None:
+        """Read the main text of a page, like `page_text.read_text`."""
+        task = {"task": "page text", "url": url, "headers": dict(headers), "declared": declared, "demote": demote}
+        answer = await self._ask(task, body)
+        return answer if answer is None or isinstance(answer, Failure) else PageText(**answer)
 
     async def content(self, url: str, headers: Mapping[str, str], body: bytes) -> Page | None:
         """Return a page with its title, language and visible text only; None if that fails."""
@@ -146,4 +155,5 @@ async def _received(process: Process) -> Any:
 def _unpacked(answer: dict[str, Any]) -> Page:
     until, urls, follow = answer.pop("unavailable_after"), answer.pop("urls"), answer.pop("follow")
     links = tuple(map(Link, urls, follow))
+    answer |= {name: tuple(answer[name]) for name in ("anchors", "marks")}
     return Page(links=links, unavailable_after=None if until is None else datetime.fromisoformat(until), **answer)

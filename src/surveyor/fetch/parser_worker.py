@@ -18,6 +18,7 @@ from typing import Any, BinaryIO
 
 from surveyor.web.html import Page, read_page
 from surveyor.web.main_text import text_hash
+from surveyor.web.page_text import read_text
 from surveyor.web.references import Addresses
 from surveyor.web.sitemaps import read_listing
 from surveyor.web.urls import normalise
@@ -52,6 +53,9 @@ def _answer(request: dict[str, Any], body: bytes, addresses: Addresses) -> objec
         return None if listing is None else asdict(listing)
     if request["task"] == "text":
         return text_hash(body, request["url"], request["headers"]).hex()
+    if request["task"] == "page text":
+        text = read_text(body, request["url"], request["headers"], request["declared"], demote=request["demote"])
+        return None if text is None else asdict(text)
     if request["task"] == "content":
         page = read_page(body, request["url"], headers=request["headers"], addresses=addresses)
         return {"title": page.title, "language": page.language, "text": page.text}

@@ -32,6 +32,7 @@ from surveyor.web.boundary import Failure, guarded
 from surveyor.web.caching import expiry
 from surveyor.web.html import Page, read_cheap_page, read_page
 from surveyor.web.javascript import NEEDS_JAVASCRIPT
+from surveyor.web.link_context import by_page
 from surveyor.web.references import Addresses
 from surveyor.web.robots import Robots
 from surveyor.web.scope import Scope
@@ -121,6 +122,8 @@ class _Reading:
     goal: str | None  # target of a redirect or canonical link
     follow: list[str]  # distinct links
     other: list[str]  # nofollow links
+    texts: Sequence[str] = ()  # of each link, first of those to follow
+    marks: Sequence[int] = ()
 
     @property
     def urls(self) -> list[str]:
@@ -265,9 +268,14 @@ class Reader:
         if page is NOTHING and any(name.lower() == ROBOTS_TAG for name, _ in fetched.headers):
             asked = read_page(b"", fetched.url, content_type="none/none", headers=joined(fetched.headers))
             page = Page(noarchive=asked.noarchive)  # errors, redirects and images may set it too
-        follow = [link.url for link in page.links if link.follow or self._follows]
-        other = [link.url for link in page.links if not (link.follow or self._follows)]
-        return _Reading(answer, verdict, page, goal, follow, other)
+        if page.links and not self._follows and any(not link.follow for link in page.links):
+            every = list(zip(page.links, page.anchors, page.marks, strict=True))
+            every.sort(key=lambda entry: not entry[0].follow)
+            follow = [link.url for link in page.links if link.follow]
+            other = [link.url for link in page.links if not link.follow]
+            texts, marks = [text for _, text, _ in every], [mark for *_, mark in every]
+            return _Reading(answer, verdict, page, goal, follow, other, texts, marks)
+        return _Reading(answer, verdict, page, goal, [link.url for link in page.links], [], page.anchors, page.marks)
 
     def _canonical(self, number: int, page: Page) -> str | None:
         """Return the canonical URL of a page if it is another page, of the same domain, in scope and not in a loop."""
@@ -324,6 +332,7 @@ class Reader:
             NEEDS_JAVASCRIPT if page.javascript else "",
             out_of_scope=follow[~inside],
             nofollow=other,
+            contexts=by_page(answer.page, ids, reading.texts, reading.marks),
             hash=answer.digest,
             text_hash=answer.text_hash or (known.text_hash if known is not None and answer.is_same else b""),
             **fields,

@@ -24,6 +24,7 @@ import numpy as np
 
 from surveyor.arrays import IdArray, IntArray, read_only
 from surveyor.errors import UsageError
+from surveyor.graph.adapters import GraphLike, simple_graph
 from surveyor.graph.build import Builder
 from surveyor.graph.csr import Graph
 from surveyor.graph.folder import build_folder, check_free
@@ -82,7 +83,7 @@ class CondenseOptions(TypedDict, total=False):
 
 
 def condense(
-    graph: Graph,
+    graph: GraphLike,
     level: Level = "domains",
     *,
     progress: ProgressCallback = silent,
@@ -92,6 +93,7 @@ def condense(
 
     Options: `suffixes`, `aliases`, `folder`, `replace`, `memory` (see `CondenseOptions`).
     """
+    graph = simple_graph(graph)
     if graph.names is None:
         raise UsageError(
             "the graph has no names, so the hosts of its pages are unknown",

@@ -7,6 +7,7 @@
     in_indices.npy
     names.npy          int64 offsets into names.utf8 (only in named graphs)
     names.utf8
+    weights.npy        float64, of each link of indices.npy (only in weighted graphs)
 
 Opening a folder reads it once to verify the checksums, so that a flipped bit cannot change a result.
 The folder is written under a temporary name and renamed when complete, so a crash never leaves an incomplete
@@ -16,39 +17,43 @@ graph under the final name.
 from __future__ import annotations
 
 import json
-import os
-import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from surveyor.arrays import IdArray, let_go, map_npy, save
+from surveyor.arrays import FloatArray, let_go, save
 from surveyor.errors import GraphError, UsageError
 from surveyor.graph.build import Builder, transpose
-from surveyor.graph.csr import Graph, Rows
+from surveyor.graph.csr import Extra, Graph, Rows
+from surveyor.graph.folder_files import check_files, checksum, growing, mapped, new_folder, seal
+from surveyor.graph.labels import Labels
 from surveyor.graph.names import Names
 from surveyor.stopping import ProgressCallback, silent
 
 FORMAT = "surveyor-graph"
-VERSION = 1
+VERSION = 2  # 1 without weights and kept self-links, which older versions can read
 ARRAYS = {"indptr.npy": "int64", "indices.npy": "int32", "in_indptr.npy": "int64", "in_indices.npy": "int32"}
 NAME_FILES = ("names.npy", "names.utf8")
+WEIGHTS = "weights.npy"
+MULTIGRAPH = "multigraph"  # kind of a graph that keeps self-links or duplicates
 BLOCK = 1 << 22
 LONGEST = 1 << 24  # bytes of graph.json
 
 
 def save_folder(graph: Graph, folder: Path, *, replace: bool = False) -> Path:
     """Write a graph in both directions."""
-    with _new_folder(folder, replace=replace) as draft:
+    names = graph.names.distinct_text() if isinstance(graph.names, Labels) else graph.names
+    with new_folder(folder, lambda: check_free(folder, replace=replace)) as draft:
         save(draft / "indptr.npy", graph.indptr)
         save(draft / "indices.npy", graph.indices)
         save(draft / "in_indptr.npy", graph.in_links.indptr)
         save(draft / "in_indices.npy", graph.in_links.indices)
-        _describe(draft, graph.names, graph.provenance)
+        if graph.weights is not None:
+            save(draft / WEIGHTS, graph.weights)
+        _describe(draft, names, graph.provenance, MULTIGRAPH if graph.multigraph else "")
     return folder
 
 
@@ -63,13 +68,13 @@ def build_folder(
     progress: ProgressCallback = silent,
 ) -> Graph:
     """Write the graph of a builder directly to a folder, never holding all links in memory; open the result."""
-    with _new_folder(folder, replace=replace) as draft:
-        with _growing(draft / "indices.npy") as write:
+    with new_folder(folder, lambda: check_free(folder, replace=replace)) as draft:
+        with growing(draft / "indices.npy") as write:
             graph = builder.finish(nodes, names, write=write, progress=progress)
         save(draft / "indptr.npy", graph.indptr)
         indices = np.load(draft / "indices.npy", mmap_mode="r")
         progress("transposing", 0, graph.pages, "pages")
-        with _growing(draft / "in_indices.npy") as write:
+        with growing(draft / "in_indices.npy") as write:
             rows = transpose(graph.indptr, indices, write=write, at_once=1 << 26)
         save(draft / "in_indptr.npy", rows.indptr)
         _describe(draft, names, {**graph.provenance, **(provenance or {})})
@@ -79,16 +84,7 @@ def build_folder(
 def open_folder(folder: Path, *, verify: bool = True) -> Graph:
     """Open a graph by memory map; reject one that is missing, incomplete, truncated, corrupt or newer."""
     about = describe(folder)
-    for name, (expected, checksum) in about["files"].items():
-        path = folder / name
-        size = path.stat().st_size if path.is_file() else -1
-        if size != expected:
-            state = "is missing" if size < 0 else f"has {size:,} bytes instead of {expected:,}"
-            raise GraphError(f"{path} {state}", hint="the graph is truncated: build it again")
-        if verify and _checksum(path) != checksum:
-            raise GraphError(
-                f"{path} is corrupt (its checksum differs)", hint="build the graph again, or copy it again"
-            )
+    check_files(folder, about["files"], "build it again", verify=verify)
     out, into = (_rows(folder, about, direction) for direction in ("", "in_"))
     if verify and not (_sound(out) and _sound(into)):
         raise GraphError(
@@ -96,10 +92,12 @@ def open_folder(folder: Path, *, verify: bool = True) -> Graph:
         )
     names = None
     if NAME_FILES[0] in about["files"]:
-        offsets, text = _mapped(folder / NAME_FILES[0]), folder / NAME_FILES[1]
+        offsets, text = mapped(folder / NAME_FILES[0]), folder / NAME_FILES[1]
         blob = np.memmap(text, np.uint8, "r") if text.stat().st_size else np.empty(0, np.uint8)
         names = Names.checked(np.asarray(offsets), np.asarray(blob), folder, GraphError)
-    return Graph(out.indptr, out.indices, names=names, in_links=into, provenance=about["provenance"])
+    weights = _weights(folder, about, verify=verify) if WEIGHTS in about["files"] else None
+    extra = Extra(weights, about.get("kind") == MULTIGRAPH, folder.absolute())
+    return Graph(out.indptr, out.indices, names=names, in_links=into, provenance=about["provenance"], extra=extra)
 
 
 def describe(folder: Path) -> dict[str, Any]:
@@ -114,7 +112,7 @@ def describe(folder: Path) -> dict[str, Any]:
         about: dict[str, Any] = json.loads(path.read_text("utf-8"))
         version, kind = about["version"], about["format"]
         if kind == FORMAT and version <= VERSION:
-            if about.pop("checksum", None) not in (None, _seal(about)):  # early versions wrote none
+            if about.pop("checksum", None) not in (None, seal(about)):  # early versions wrote none
                 raise ValueError("its checksum differs")
             files = about["files"].items()
             about["files"] = {str(name): (int(file["bytes"]), str(file["crc32"])) for name, file in files}
@@ -138,7 +136,7 @@ def describe(folder: Path) -> dict[str, Any]:
 
 def _check_names(names: set[str]) -> None:
     """Reject a list of files that omits one, or names one that is not part of a graph."""
-    if names not in (set(ARRAYS), {*ARRAYS, *NAME_FILES}):
+    if names - {WEIGHTS} not in (set(ARRAYS), {*ARRAYS, *NAME_FILES}):
         raise ValueError("its files are not those of a graph")
 
 
@@ -146,7 +144,7 @@ def _rows(folder: Path, about: Mapping[str, Any], direction: str) -> Rows:
     arrays: list[npt.NDArray[Any]] = []
     for part, size in (("indptr.npy", about["pages"] + 1), ("indices.npy", about["links"])):
         path = folder / (direction + part)
-        array = _mapped(path)
+        array = mapped(path)
         if array.shape != (size,) or array.dtype != ARRAYS[direction + part]:
             raise GraphError(
                 f"{path} does not contain {size:,} {ARRAYS[direction + part]} numbers",
@@ -156,11 +154,15 @@ def _rows(folder: Path, about: Mapping[str, Any], direction: str) -> Rows:
     return Rows(*arrays)
 
 
-def _mapped(path: Path) -> npt.NDArray[Any]:
-    try:
-        return map_npy(path)
-    except (ValueError, OSError) as error:
-        raise GraphError(f"{path} is corrupt ({error})", hint="build the graph again") from error
+def _weights(folder: Path, about: Mapping[str, Any], *, verify: bool) -> FloatArray:
+    """Return the weights of the links; raise if one is not a positive number."""
+    path = folder / WEIGHTS
+    weights = mapped(path)
+    if weights.shape != (about["links"],) or weights.dtype != np.float64:
+        raise GraphError(f"{path} does not contain {about['links']:,} float64 numbers", hint="build the graph again")
+    if verify and not ((weights > 0) & np.isfinite(weights)).all():
+        raise GraphError(f"{path} contains weights that are not positive", hint="build the graph again")
+    return np.asarray(weights)
 
 
 def _sound(rows: Rows) -> bool:
@@ -188,83 +190,27 @@ def check_free(folder: Path, *, replace: bool) -> None:
         raise UsageError(f"{folder} already exists and is not a graph", hint="choose another name")
     if not replace:
         raise UsageError(f"{folder} already exists", hint="choose another name, or replace it with --replace")
-    others = sorted({path.name for path in folder.iterdir()} - {"graph.json", *ARRAYS, *NAME_FILES})
+    others = sorted({path.name for path in folder.iterdir()} - {"graph.json", *ARRAYS, *NAME_FILES, WEIGHTS})
     if others or folder.is_symlink():
         why = f"contains {others[0]} in addition to the graph" if others else "is a symbolic link"
         raise UsageError(f"{folder} {why}, so it is not replaced", hint="choose another name, or remove it yourself")
 
 
-@contextmanager
-def _new_folder(folder: Path, *, replace: bool) -> Iterator[Path]:
-    """Yield a draft folder that is renamed to `folder` on success and removed on failure."""
-    check_free(folder, replace=replace)
-    draft, old = (folder.with_name(f"{folder.name}.{what}-{os.getpid()}") for what in ("draft", "old"))
-    draft.mkdir(parents=True)
-    try:
-        yield draft
-        if folder.exists():
-            folder.rename(old)  # two renames, not a deletion: a crash between them loses nothing
-        draft.rename(folder)
-        shutil.rmtree(old, ignore_errors=True)
-    except OSError as error:
-        why = error.strerror or error
-        raise UsageError(f"{folder} cannot be written: {why}", hint="check the folder and its free space") from error
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
-
-
-@contextmanager
-def _growing(path: Path) -> Iterator[Any]:
-    """Write an int32 `.npy` file of initially unknown length: a header with spare room, data, the final header."""
-    count = 0
-
-    def header() -> dict[str, Any]:
-        return {"descr": "<i4", "fortran_order": False, "shape": (count,)}
-
-    with path.open("wb") as file:
-        np.lib.format.write_array_header_1_0(file, header())
-        start = file.tell()
-
-        def write(values: IdArray) -> None:
-            nonlocal count
-            file.write(np.ascontiguousarray(values).data)
-            count += values.size
-
-        yield write
-        file.seek(0)
-        np.lib.format.write_array_header_1_0(file, header())
-        assert file.tell() == start, "NumPy leaves room in the header for 21 digits"  # noqa: S101
-
-
-def _describe(folder: Path, names: Names | None, provenance: Mapping[str, Any]) -> None:
+def _describe(folder: Path, names: Names | None, provenance: Mapping[str, Any], kind: str = "") -> None:
     if names is not None:
         save(folder / NAME_FILES[0], names.offsets)
         (folder / NAME_FILES[1]).write_bytes(np.ascontiguousarray(names.blob).data)
-    files = [*ARRAYS, *(NAME_FILES if names is not None else ())]
-    about = {
+    weighted = (folder / WEIGHTS).is_file()
+    files = [*ARRAYS, *(NAME_FILES if names is not None else ()), *([WEIGHTS] if weighted else ())]
+    about: dict[str, Any] = {
         "format": FORMAT,
-        "version": VERSION,
+        "version": VERSION if weighted or kind else 1,
         "pages": int(np.load(folder / "indptr.npy", mmap_mode="r").size - 1),
         "links": int(np.load(folder / "indices.npy", mmap_mode="r").size),
-        "files": {name: {"bytes": (folder / name).stat().st_size, "crc32": _checksum(folder / name)} for name in files},
+        "files": {name: {"bytes": (folder / name).stat().st_size, "crc32": checksum(folder / name)} for name in files},
         "provenance": dict(provenance),
     }
-    about["checksum"] = _seal(json.loads(json.dumps(about)))
+    if kind:
+        about["kind"] = kind
+    about["checksum"] = seal(json.loads(json.dumps(about)))
     (folder / "graph.json").write_text(json.dumps(about, indent=1) + "\n", "utf-8")
-
-
-def _seal(about: Mapping[str, Any]) -> str:
-    """Return the checksum of the contents of `graph.json`, independent of white space."""
-    from isal.isal_zlib import crc32
-
-    return f"{crc32(json.dumps(about, sort_keys=True).encode()):08x}"
-
-
-def _checksum(path: Path) -> str:
-    from isal.isal_zlib import crc32
-
-    value = 0
-    with path.open("rb") as file:
-        while block := file.read(BLOCK):
-            value = crc32(block, value)
-    return f"{value:08x}"

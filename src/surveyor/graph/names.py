@@ -192,3 +192,12 @@ class Interner(StringTable):
         """Return the table of all names so far."""
         offsets = self.offsets.copy()
         return Names(offsets, self.blob[: offsets[-1]].copy())
+
+
+def labels(page: int, name: Any) -> dict[str, Any]:
+    """Return the fields that name a page in output: id, name, and url if the name is one.
+
+    >>> labels(3, "b"), labels(0, "https://example.org/")["url"]
+    ({'id': 3, 'name': 'b'}, 'https://example.org/')
+    """
+    return {"id": page, "name": name, **({"url": name} if "://" in str(name) else {})}

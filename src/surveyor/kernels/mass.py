@@ -28,12 +28,13 @@ from surveyor.kernels._jit import kernel_without_refcounts
 
 # Constants are np.int64: a kernel is compiled again for each plain int literal that it is called with.
 # The status of a page, in the low bits of its state; two flags above.
-UNKNOWN, WAITING, FETCHED, BLOCKED, GONE, REDIRECTED = map(np.int64, range(6))
+UNKNOWN, WAITING, FETCHED, BLOCKED, GONE, REDIRECTED, PROXY = map(np.int64, range(7))
 STATUS, RINGED, TOUCHED, FLAGS = map(np.int64, (7, 8, 16, 248))
 
 # Totals: captured and lost are settled mass of fetched and gone pages; the others are residuals, by status; the pool
-# goes to the seeds; negative is the total size of all residuals below zero.
-CAPTURED, MOVING, WAITS, BLOCKS, LOST, DYING, POOL, NEGATIVE, TOTALS = map(np.int64, range(9))
+# goes to the seeds; negative is the total size of all residuals below zero; outbox is mass on proxies, which stand for
+# the pages of other shards until it is sent there.
+CAPTURED, MOVING, WAITS, BLOCKS, LOST, DYING, POOL, NEGATIVE, OUTBOX, TOTALS = map(np.int64, range(10))
 DAMPING, CLOSURE, PRECISION, EFFORT, EAGER, THRESHOLD, ALLOWANCE, LARGEST, RECENT = map(np.int64, range(9))
 # Counts: the ring, the scan of all pages, link updates since then and in total, known pages and one more than the
 # largest id, fetched pages, changes of status to fetched or gone, touched pages, the top level.
@@ -153,6 +154,8 @@ def account_of(status: AnyInt) -> AnyInt:
         return MOVING
     if status == BLOCKED:
         return BLOCKS
+    if status == PROXY:
+        return OUTBOX
     return DYING if status == GONE else WAITS
 
 
@@ -219,7 +222,8 @@ def receive(mass: Mass, page: AnyInt, amount: float) -> AnyInt:
             _touch(mass, page)
     else:
         mass.residual[page] = before + amount
-        if abs(before + amount) > mass.rules[THRESHOLD] and status != BLOCKED and not state & RINGED:
+        passes = status in (FETCHED, GONE)
+        if abs(before + amount) > mass.rules[THRESHOLD] and passes and not state & RINGED:
             enqueue_push(mass, page)
     if before < 0.0 or before + amount < 0.0:
         add(mass.totals, NEGATIVE, max(-before - amount, 0.0) - max(-before, 0.0))
@@ -287,7 +291,7 @@ def give(mass: Mass, links: IdArray, first: AnyInt, last: AnyInt, amount: float)
     residual, bits, state, levels = mass.residual, mass.bits, mass.state, mass.levels
     threshold = mass.rules[THRESHOLD]
     top = mass.counts[TOP]
-    waiting, fetched, blocked, gone = 0, 0, 0, 0
+    waiting, fetched, blocked, gone, proxies = 0, 0, 0, 0, 0
     for link in range(first, last):
         page = np.int64(links[link])
         flags = state[page]
@@ -312,6 +316,7 @@ def give(mass: Mass, links: IdArray, first: AnyInt, last: AnyInt, amount: float)
             waiting += int(status == WAITING)
             blocked += int(status == BLOCKED)
             gone += int(status == GONE)
+            proxies += int(status == PROXY)
     mass.counts[TOP] = max(mass.counts[TOP], top)
     add(mass.totals, MOVING, share * fetched)
     add(mass.totals, WAITS, share * waiting)
@@ -319,6 +324,8 @@ def give(mass: Mass, links: IdArray, first: AnyInt, last: AnyInt, amount: float)
         add(mass.totals, BLOCKS, share * blocked)
     if gone:
         add(mass.totals, DYING, share * gone)
+    if proxies:
+        add(mass.totals, OUTBOX, share * proxies)
     mass.counts[UPDATES] += last - first
     mass.counts[WORK] += last - first
 
@@ -553,3 +560,18 @@ def record_gone(mass: Mass, rows: Rows, page: AnyInt) -> None:
     if mass.rules[EAGER]:
         push(mass, rows, page)
         close(mass, rows)
+
+
+@kernel_without_refcounts
+def make_proxies(mass: Mass, pages: IdArray) -> None:
+    """Make unknown pages proxies of pages of other shards; seeds that have mass lose it."""
+    for entry in range(pages.shape[0]):
+        page = np.int64(pages[entry])
+        status = np.int64(mass.state[page] & STATUS)
+        if status == WAITING:
+            add(mass.totals, WAITS, -mass.residual[page])
+            _move_level(mass, _level(mass, page), NOWHERE)
+            mass.residual[page] = 0.0
+            mass.state[page] = np.uint8((mass.state[page] & FLAGS) | PROXY)
+        elif status == UNKNOWN:
+            set_status(mass, page, PROXY)

@@ -196,11 +196,12 @@ class PushLimits(NamedTuple):
 
 
 class BackwardLinks(NamedTuple):
-    """The in-links, and one over the out-degree of each page."""
+    """The in-links, and the probability of following each; without weights, one over the out-degree of each page."""
 
     indptr: IntArray
     indices: IdArray
     inverse: FloatArray
+    chances: FloatArray  # empty without weights
 
 
 @kernel
@@ -305,7 +306,8 @@ def push_backward(
     stops with probability 1 - damping at each step stops on the explained page. `queue` must contain the starting
     pages first, then -1; a page is queued at most once.
     """
-    indptr, indices, inverse = links.indptr, links.indices, links.inverse
+    indptr, indices, inverse, chances = links.indptr, links.indices, links.inverse, links.chances
+    weighted = chances.shape[0] > 0
     pages = residual.shape[0]
     head, waiting, followed = 0, 0, 0
     while waiting < pages and queue[waiting] >= 0:
@@ -321,7 +323,7 @@ def push_backward(
         reached[page] += (1.0 - damping) * moved
         for link in range(indptr[page], indptr[page + 1]):
             source = indices[link]
-            residual[source] += damping * moved * inverse[source]
+            residual[source] += damping * moved * (chances[link] if weighted else inverse[source])
             if not queued[source] and residual[source] > threshold:
                 tail = head + waiting
                 queue[tail if tail < pages else tail - pages] = source

@@ -237,16 +237,27 @@ def estimate_from_bits(
 @kernel
 def init_registers(seed: np.uint64, hashes: DomainHashes, first: int, last: int, bits: int) -> None:
     """Hash the domains of a block to a register and a value."""
-    place, value = hashes.register, hashes.value
     for node in range(first, last):
-        hashed = random_bits(seed, node, 0)
-        place[node] = hashed & ((ONE << np.uint64(bits)) - ONE)
-        rest = hashed >> np.uint64(bits)
-        zeros = 1
-        while zeros < HIGHEST and not rest & ONE:
-            rest >>= ONE
-            zeros += 1
-        value[node] = zeros
+        _init_register(seed, node, hashes, node, bits)
+
+
+@kernel
+def init_numbered_registers(seed: np.uint64, numbers: IntArray, hashes: DomainHashes, bits: int) -> None:
+    """Hash domains with these numbers to a register and a value."""
+    for place in range(numbers.size):
+        _init_register(seed, numbers[place], hashes, place, bits)
+
+
+@kernel
+def _init_register(seed: np.uint64, number: AnyInt, hashes: DomainHashes, place: int, bits: int) -> None:
+    hashed = random_bits(seed, number, 0)
+    hashes.register[place] = hashed & ((ONE << np.uint64(bits)) - ONE)
+    rest = hashed >> np.uint64(bits)
+    zeros = 1
+    while zeros < HIGHEST and not rest & ONE:
+        rest >>= ONE
+        zeros += 1
+    hashes.value[place] = zeros
 
 
 @kernel

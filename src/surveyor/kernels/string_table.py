@@ -162,6 +162,13 @@ def hash_all(blob: ByteArray, offsets: IntArray, key: KeyArray, hashes: KeyArray
 
 
 @kernel
+def hash_spans(text: ByteArray, spans: IntArray, key: KeyArray, hashes: KeyArray) -> None:
+    """Hash the strings text[spans[i, 0]:spans[i, 1]]."""
+    for row in range(spans.shape[0]):
+        hashes[row] = hash_bytes(text, spans[row, 0], spans[row, 1], key)
+
+
+@kernel
 def host_spans(blob: ByteArray, offsets: IntArray, pages: IdArray, spans: IntArray) -> None:
     """Find the spans of the hosts, without port, of normalised URLs in the blob."""
     slash, colon, bracket = 47, 58, 93

@@ -44,6 +44,17 @@ def sample_domains(first: int, last: int, seed: np.uint64, least: np.uint64, mos
 
 
 @kernel
+def sample_numbered(numbers: IntArray, seed: np.uint64, least: np.uint64, most: np.uint64, out: IdArray) -> int:
+    """Write the places of the numbers whose hash is from `least` to `most`, ascending; return how many they are."""
+    found = 0
+    for place in range(numbers.size):
+        if least <= random_bits(seed, numbers[place], SAMPLE_STREAM) <= most:
+            out[found] = place
+            found += 1
+    return found
+
+
+@kernel
 def _within(
     links: Adjacency, start: np.uint64, levels: int, stamp: np.uint32, seen: Ids, queue: Ids
 ) -> tuple[int, int]:
@@ -133,6 +144,22 @@ def sum_in_neighbours(links: Adjacency, weights: FloatArray, first: int, last: i
         total = 0.0
         for link in range(indptr[node], indptr[node + ONE]):
             total += weights[indices[link]]
+        sums[node] = total
+
+
+@kernel
+def sum_in_order(links: Adjacency, ranks: IdArray, weights: FloatArray, sums: FloatArray) -> None:
+    """Sum a weight over the in-neighbours of each domain, in the order of their ranks, by which weights are given."""
+    indptr, indices = links.indptr, links.indices
+    for node in range(np.uint64(sums.size)):
+        first, last = indptr[node], indptr[node + ONE]
+        row = np.empty(last - first, np.int32)
+        for place in range(row.size):
+            row[place] = ranks[indices[first + np.uint64(place)]]
+        row.sort()
+        total = 0.0
+        for place in range(row.size):
+            total += weights[row[place]]
         sums[node] = total
 
 

@@ -24,17 +24,21 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from surveyor.arrays import FloatArray, IntArray
 from surveyor.errors import UsageError, check_range
+from surveyor.frames import Tabular, draw_bars, html_table
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Tabular):
     """Distances of estimated scores from the true ones, and rank correlations."""
 
     l1: float  # between two distributions from 0 to 2: twice the misplaced mass
@@ -48,6 +52,19 @@ class Comparison:
     def to_dict(self) -> dict[str, Any]:
         """Return all figures as plain values, with the keys of `overlap` as text."""
         return asdict(self) | {"overlap": {str(count): share for count, share in self.overlap.items()}}
+
+    def _columns(self) -> dict[str, Any]:
+        rows = {"l1": self.l1, "l2": self.l2, "l_inf": self.l_inf, "kendall": self.kendall, "weighted": self.weighted}
+        rows |= {f"overlap of the top {count:,}": share for count, share in self.overlap.items()}
+        return {"measure": list(rows), "value": list(rows.values())}
+
+    def _draw(self, axes: Axes) -> None:
+        columns = self._columns()
+        draw_bars(axes, columns["measure"], [value or 0.0 for value in columns["value"]], "value")
+
+    def _html(self) -> str:
+        columns = self._columns()
+        return html_table(("measure", "value"), list(zip(columns["measure"], columns["value"], strict=True)))
 
 
 def compare_ranks(estimate: npt.ArrayLike, truth: npt.ArrayLike, top: Sequence[int] = (10, 100)) -> Comparison:

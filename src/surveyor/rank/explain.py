@@ -28,16 +28,23 @@ well. It cannot distinguish a template from authors who always link to the same 
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from surveyor.arrays import AnyIntArray, FloatArray, IdArray, IntArray
 from surveyor.errors import NotConverged, UsageError
-from surveyor.graph.csr import Graph, Rows
+from surveyor.frames import Tabular, draw_bars, html_table
+from surveyor.graph.adapters import GraphLike, as_graph
+from surveyor.graph.csr import Extra, Graph, Rows
 from surveyor.graph.hosts_and_domains import URL, hosts_of
+from surveyor.graph.names import labels
 from surveyor.rank.pagerank import SMALLEST, Dangling, Ranking, pagerank
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 BACKWARD_TOLERANCE = 1e-3  # origins are followed back until the remaining probability at a page is below this
 TOGETHER = 0.8  # fraction of pages that have companions or core links in common
@@ -57,7 +64,7 @@ class Contribution:
     page: int
     name: str
     fraction: float  # of the explained page's score
-    out_links: int  # of the page; it passes an equal share over each
+    out_links: int  # of the page; without weights it passes an equal share over each
     links: int = 1  # number of them that lead to the explained page
 
 
@@ -99,7 +106,7 @@ class RankWithoutLinks:
 
 
 @dataclass(frozen=True, slots=True)
-class Explanation:
+class Explanation(Tabular):
     """The composition of the score of one page; all fractions are of that score."""
 
     page: int
@@ -120,11 +127,35 @@ class Explanation:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
-        return asdict(self)
+        return asdict(self, dict_factory=_plain)
+
+    def _columns(self) -> dict[str, Any]:
+        rows: list[tuple[str, str | None, float]] = [("link", link.name, link.fraction) for link in self.links]
+        rows += [("template", template.host, template.fraction) for template in self.templates]
+        rows += [("other links", None, self.other_links), ("dangling", None, self.dangling)]
+        rows += [("teleport", None, self.teleport)]
+        kinds, names, fractions = zip(*rows, strict=True)
+        return {"kind": list(kinds), "name": list(names), "fraction": list(fractions)}
+
+    def _draw(self, axes: Axes) -> None:
+        kinds, names, fractions = self._columns().values()
+        named = [kind if name is None else name for kind, name in zip(kinds, names, strict=True)]
+        draw_bars(axes, named, fractions, f"fraction of the score of {self.name!s:.40}")
+
+    def _html(self) -> str:
+        kinds, names, fractions = self._columns().values()
+        shown = [f"{fraction:.1%}" for fraction in fractions]
+        rows = list(zip(kinds, ["" if name is None else name for name in names], shown, strict=True))
+        return f"<p>share {self.share:.3%}, position {self.position:,}</p>{html_table(('', 'page', 'fraction'), rows)}"
 
 
-def explain(graph: Graph, ranking: Ranking, page: int | str, *, top: int = 10, what_if: bool = False) -> Explanation:
-    """Explain the score of a page in a ranking of this graph.
+def _plain(fields: list[tuple[str, Any]]) -> dict[str, Any]:
+    values = dict(fields)
+    return {**labels(values.pop("page"), values.pop("name")), **values} if "page" in values else values
+
+
+def explain(graph: GraphLike, ranking: Ranking, page: Hashable, *, top: int = 10, what_if: bool = False) -> Explanation:
+    """Explain the score of a page in a ranking of this graph, or of the object of another library that was ranked.
 
     Parameters
     ----------
@@ -136,17 +167,18 @@ def explain(graph: Graph, ranking: Ranking, page: int | str, *, top: int = 10, w
     >>> [(link.name, round(link.fraction, 2)) for link in explanation.links], round(explanation.teleport, 2)
     ([('a', 0.46), ('c', 0.41)], 0.13)
     """
+    graph = as_graph(graph)
     if ranking.scores.size != graph.pages:
         raise UsageError(
             f"ranking has {ranking.scores.size:,} pages, and graph has {graph.pages:,}",
             hint="pass the graph that was ranked",
         )
-    target = graph.page(page) if isinstance(page, str) else int(page)
-    share, damping = ranking.share(target), ranking.damping
+    target = graph.page(page)
+    share, damping = float(ranking.scores[target]), ranking.damping
     total = share or 1.0
-    sources, links = np.unique(graph.in_links_of(target), return_counts=True)
     degrees = graph.out_degrees
-    passed = damping * ranking.scores[sources] * links / degrees[sources] / total
+    sources, links, chances = _followed_to(graph, target)
+    passed = damping * ranking.scores[sources] * chances / total
     templates = find_templates(graph, target, sources, passed)
     in_template = np.zeros(sources.size, np.bool_)
     for template in templates:
@@ -167,7 +199,7 @@ def explain(graph: Graph, ranking: Ranking, page: int | str, *, top: int = 10, w
         page=target,
         name=graph.name(target),
         share=share,
-        position=ranking.position(target),
+        position=int(np.count_nonzero(ranking.scores > share)) + 1,
         in_links=int(links.sum()),
         path=tuple(graph.name(step) for step in path),
         templates=tuple(_template_contribution(graph, template) for template in templates),
@@ -180,6 +212,15 @@ def explain(graph: Graph, ranking: Ranking, page: int | str, *, top: int = 10, w
         other_origins=max(0.0, 1.0 - float(started[origins].sum())),
         without_templates=without,
     )
+
+
+def _followed_to(graph: Graph, target: int) -> tuple[IdArray, IntArray, FloatArray]:
+    """Return the pages that link to a target, the number of their links to it, and the probability to follow one."""
+    sources, first, links = np.unique(graph.in_links_of(target), return_index=True, return_counts=True)
+    if graph.chances is None:
+        return sources, links, links / graph.out_degrees[sources]
+    row = graph.chances[graph.in_links.indptr[target] : graph.in_links.indptr[target + 1]]
+    return sources, links, row[first]  # the weights of several links were added
 
 
 def _template_contribution(graph: Graph, template: Template) -> TemplateContribution:
@@ -200,7 +241,8 @@ def _probability_to_reach(graph: Graph, damping: float, target: int) -> FloatArr
     queue = np.full(graph.pages, -1, np.int32)
     residual[target], queue[0] = 1.0, target
     rows = graph.in_links
-    links = BackwardLinks(rows.indptr, rows.indices, graph.share_per_link)
+    chances = np.empty(0) if graph.chances is None else graph.chances
+    links = BackwardLinks(rows.indptr, rows.indices, graph.share_per_link, chances)
     push_backward(links, reached, residual, damping, BACKWARD_TOLERANCE, queue)
     return reached
 
@@ -242,7 +284,7 @@ def find_templates(graph: Graph, target: int, sources: IdArray, fractions: Float
     sources : the pages that link to it, each once.
     fractions : the fraction of the target's score that each gives.
     """
-    if graph.names is None or not URL.match(graph.name(target)):
+    if graph.names is None or not URL.match(str(graph.name(target))):
         return []
     hosts, names = hosts_of(graph.names)
     with_host = (hosts[sources] >= 0) & (sources != target)
@@ -356,4 +398,5 @@ def remove_links(graph: Graph, target: int, sources: IdArray) -> Graph:
     out_indptr = graph.indptr.copy()
     out_indptr[1:] -= np.cumsum(removed_of_page)
     in_links = Rows(in_indptr, rows.indices[kept_in])
-    return Graph(out_indptr, graph.indices[kept_out], names=graph.names, in_links=in_links)
+    extra = Extra(None if graph.weights is None else graph.weights[kept_out], multigraph=graph.multigraph)
+    return Graph(out_indptr, graph.indices[kept_out], names=graph.names, in_links=in_links, extra=extra)

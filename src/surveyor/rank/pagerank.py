@@ -27,30 +27,33 @@ a memory map larger than RAM.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from html import escape
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from surveyor.arrays import FloatArray, IntArray, data_frame, read_only
+from surveyor.arrays import FloatArray, IntArray, read_only, real_numbers
 from surveyor.errors import NotConverged, UsageError, check_range
-from surveyor.graph.csr import Graph
-from surveyor.graph.names import Names
+from surveyor.frames import Tabular, draw_shares
+from surveyor.graph.adapters import GraphLike, as_graph
+from surveyor.graph.csr import Graph, page_id
+from surveyor.graph.labels import Labels
+from surveyor.graph.names import Names, labels
 from surveyor.kernels.thread_pool import ThreadPool
 from surveyor.rank.sweeps import Sweeps
 from surveyor.stopping import ProgressCallback, silent
 
 if TYPE_CHECKING:
-    import polars
+    from matplotlib.axes import Axes
 
 LOG_FLOOR = 1e-9  # of the best share: lower end of the log scale
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Ranking:
+class Ranking(Tabular):
     """Scores over the pages of one graph, with a proven error and the method."""
 
     scores: FloatArray  # sum to 1; read-only
@@ -73,7 +76,12 @@ class Ranking:
         """Teleport distribution: "uniform" or "custom"."""
         return "uniform" if self.teleport_weights is None else "custom"
 
-    def top(self, count: int = 10) -> IntArray:
+    def top(self, count: int = 10) -> npt.NDArray[Any]:
+        """Return the best pages, best first, by id, or by node if an object of another library was ranked."""
+        best = self.top_ids(count)
+        return self.names.of(best) if isinstance(self.names, Labels) else best
+
+    def top_ids(self, count: int = 10) -> IntArray:
         """Return the ids of the best pages, best first; ties broken by id."""
         count = max(0, min(count, self.scores.size))
         best = np.arange(self.scores.size)
@@ -83,11 +91,11 @@ class Ranking:
             best = np.flatnonzero(self.scores >= threshold)
         return best[np.lexsort((best, -self.scores[best]))[:count]]
 
-    def share(self, page: int | str) -> float:
-        """Return the score of a page, by id or by name."""
+    def share(self, page: Hashable) -> float:
+        """Return the score of a page, by id or by name; by node, if an object of another library was ranked."""
         return float(self.scores[self._id(page)])
 
-    def position(self, page: int | str) -> int:
+    def position(self, page: Hashable) -> int:
         """Return the number of pages above this one, plus one (ties share the better position)."""
         return int(np.count_nonzero(self.scores > self.share(page))) + 1
 
@@ -119,42 +127,44 @@ class Ranking:
             "dangling": self.dangling,
             "teleport": self.teleport,
             "pages": [
-                {"page": page, "name": self.name(page), "share": self.share(page), "score": float(scaled[page])}
-                for page in self.top(top).tolist()
+                {**labels(page, self.name(page)), "share": float(self.scores[page]), "score": float(scaled[page])}
+                for page in self.top_ids(top).tolist()
             ],
         }
 
-    def to_polars(self) -> polars.DataFrame:
-        """Return page, name and share as a Polars table."""
-        columns: dict[str, Any] = {"page": np.arange(self.scores.size), "share": self.scores}
+    def _columns(self) -> dict[str, Any]:
+        if isinstance(self.names, Labels):
+            return {"node": self.names.of(np.arange(self.scores.size)), "share": self.scores}
+        columns: dict[str, Any] = {"id": np.arange(self.scores.size), "share": self.scores}
         if self.names is not None:
             columns["name"] = list(self.names)
-        return data_frame(columns)
+        return columns
 
-    def _id(self, page: int | str) -> int:
-        if isinstance(page, str):
-            if self.names is None:
-                raise UsageError(f"no page {page!r}: the ranking has no names", hint="pass the id of the page")
+    def _draw(self, axes: Axes) -> None:
+        draw_shares(axes, self.scores)
+
+    def _id(self, page: Any) -> int:
+        if isinstance(page, str) and self.names is None:
+            raise UsageError(f"no page {page!r}: the ranking has no names", hint="pass the id of the page")
+        if self.names is not None and (isinstance(page, str) or isinstance(self.names, Labels)):
             return self.names.id_of(page)
-        if not 0 <= page < self.scores.size:
-            raise UsageError(f"page id must be in [0, {self.scores.size - 1}], got {page}", hint="see .top()")
-        return page
+        return page_id(page, self.scores.size)
 
     def __repr__(self) -> str:
         size = f"{self.scores.size:,} pages"
         return f"Ranking({size}, error at most {self.error:.1e}, {self.sweeps} sweeps, {self.solver})"
 
-    def _repr_html_(self) -> str:
+    def _html(self) -> str:
         rows = "".join(
-            f"<tr><td>{row['score']:.0f}</td><td>{row['share']:.3%}</td><td>{escape(row['name'])}</td></tr>"
+            f"<tr><td>{row['score']:.0f}</td><td>{row['share']:.3%}</td><td>{escape(str(row['name']))}</td></tr>"
             for row in self.to_dict()["pages"]
         )
         return f"<p>{escape(repr(self))}</p><table><tr><th>score</th><th>share</th><th>page</th></tr>{rows}</table>"
 
 
 Solver = Literal["auto", "power", "seidel", "push"]
-Weights = npt.ArrayLike | Sequence[str]
-Dangling = Literal["teleport", "uniform"] | FloatArray
+Weights = npt.ArrayLike | Sequence[Hashable] | Set[Hashable] | Mapping[Any, float]
+Dangling = Literal["teleport", "uniform"] | FloatArray | Mapping[Any, float]
 
 EXPANDER = 0.3  # while power sweeps leave less than this fraction of the change, they are the fastest
 SMALLEST = 1e-13  # float64 cannot prove a smaller error
@@ -174,7 +184,7 @@ DEFAULT_OPTIONS = SolverOptions()
 
 
 def pagerank(
-    graph: Graph,
+    graph: GraphLike,
     damping: float = 0.85,
     tolerance: float = 1e-6,
     teleport: Weights | None = None,
@@ -187,8 +197,11 @@ def pagerank(
 
     Parameters
     ----------
-    teleport : one weight per page, or the names of the trusted pages; uniform by default.
-    dangling : where a surfer goes from a page without links: "teleport", "uniform", or one weight per page.
+    graph : a `Graph`, or an object of another library or a path, as in `as_graph`. Where it has weights, a surfer
+        follows each link with a probability proportional to its weight; self-links that it has count.
+    teleport : one weight per page, the trusted pages (names, or a set of pages), or a dict from pages to weights;
+        uniform by default.
+    dangling : where a surfer goes from a page without links: "teleport", "uniform", one weight per page, or a dict.
     start : an earlier ranking of this graph, or of one with fewer pages; work then grows with the change.
     options : solver, maximum number of sweeps, threads and progress.
 
@@ -196,8 +209,11 @@ def pagerank(
     >>> ranking = pagerank(graph, tolerance=1e-9)
     >>> ranking.name(ranking.top(1)[0]), round(ranking.share("b"), 4), ranking.error <= 1e-9
     ('b', 0.3974, True)
+    >>> pagerank([(10, 20), (20, 30), (30, 10), (30, 20)]).top(2).tolist()
+    [20, 30]
     """
-    _check(damping, tolerance, options.solver, start)
+    graph = as_graph(graph)
+    check_arguments(damping, tolerance, options.solver, start)
     teleport_weights = _distribution(graph, teleport, "teleport")
     dangling_weights = _dangling_distribution(graph, dangling)
     with ThreadPool(options.threads) as pool:
@@ -215,15 +231,41 @@ def pagerank(
     return ranking
 
 
+class RankSweeps(Protocol):
+    """Ranks that `solve` improves: those of a graph, or of a graph in pieces."""
+
+    history: list[float]
+    change: float
+
+    @property
+    def error(self) -> float:
+        """The proven bound of the current ranks."""
+
+    @property
+    def sweeps(self) -> int:
+        """The number of passes over all links."""
+
+    def prove(self) -> float:
+        """Run one power sweep and return its bound."""
+
+    def seidel(self) -> float:
+        """Run one Gauss–Seidel sweep and return its bound."""
+
+
 def _solve(sweeps: Sweeps, tolerance: float, options: SolverOptions, *, warm: bool) -> str:
-    """Sweep until the proven error is small enough, no longer falls, or the sweeps are used up; return the solver."""
-    solver, max_sweeps = options.solver, options.max_sweeps
-    if warm and solver in ("auto", "push"):
-        if sweeps.one_teleport:
-            sweeps.push(tolerance, max_sweeps)
+    """Push, from an earlier ranking, and sweep until the proven error is small enough; return the solver."""
+    if warm and options.solver in ("auto", "push"):
+        if sweeps.can_push:
+            sweeps.push(tolerance, options.max_sweeps)
             if sweeps.prove() <= tolerance:
                 return "push"
-        solver = "auto"
+        options = replace(options, solver="auto")
+    return solve(sweeps, tolerance, options)
+
+
+def solve(sweeps: RankSweeps, tolerance: float, options: SolverOptions) -> str:
+    """Sweep until the proven error is small enough, no longer falls, or the sweeps are used up; return the solver."""
+    solver, max_sweeps = options.solver, options.max_sweeps
     method = "seidel" if solver == "seidel" else "power"
     gain = 0.21  # an exact residual is about this fraction of the bound of a Gauss–Seidel sweep
     stalled = 0
@@ -243,7 +285,7 @@ def _solve(sweeps: Sweeps, tolerance: float, options: SolverOptions, *, warm: bo
     return method
 
 
-def _expected_sweeps(sweeps: Sweeps, tolerance: float) -> float:
+def _expected_sweeps(sweeps: RankSweeps, tolerance: float) -> float:
     """Predict the number of sweeps from the rate at which the bound has fallen; 0 while it is unknown."""
     if len(sweeps.history) < 4 or not 0 < sweeps.error < sweeps.history[1]:
         return 0.0
@@ -269,7 +311,8 @@ def _ranking(graph: Graph, sweeps: Sweeps, solver: str, tolerance: float, dangli
     )
 
 
-def _check(damping: float, tolerance: float, solver: str, start: object) -> None:
+def check_arguments(damping: float, tolerance: float, solver: str, start: object) -> None:
+    """Reject arguments of `pagerank` that are out of range."""
     check_range("damping", damping, "[0, 1)", hint="it is the probability of following a link, usually 0.85")
     check_range("tolerance", tolerance, f"[{SMALLEST}, inf]", hint="float64 cannot prove a smaller error")
     if solver not in get_args(Solver):
@@ -282,23 +325,37 @@ def _distribution(graph: Graph, weights: Weights | None, argument: str) -> Float
     """Return a distribution over the pages; a single entry represents the uniform one."""
     if weights is None:
         return np.full(1, 1.0 / max(graph.pages, 1))
-    array = np.asarray([weights] if isinstance(weights, str) else weights)
-    if array.dtype.kind in "US":
+    hint = "pass one weight per page, a list of pages, or a dict from pages to weights"
+    if isinstance(weights, Mapping):
         values = np.zeros(graph.pages)
-        values[[graph.page(str(name)) for name in array]] = 1.0
+        values[[graph.page(page) for page in weights]] = real_numbers(list(weights.values()), argument, hint=hint)
+    elif (pages := _listed_pages(weights)) is not None:
+        values = np.zeros(graph.pages)
+        values[[graph.page(page) for page in pages]] = 1.0
     else:
-        values = array.astype(np.float64)
-    if values.shape != (graph.pages,):
-        raise UsageError(
-            f"{argument} must have one weight for each of {graph.pages:,} pages, got shape {values.shape}",
-            hint="pass one weight per page, or page names",
-        )
+        array = np.asarray(weights)
+        if array.shape != (graph.pages,):
+            raise UsageError(
+                f"{argument} must have one weight for each of {graph.pages:,} pages, got shape {array.shape}", hint=hint
+            )
+        values = real_numbers(array, argument, hint=hint)
     if not (np.isfinite(values).all() and (values >= 0).all() and values.any()):
-        raise UsageError(
-            f"{argument} weights must be finite and non-negative, and not all zero",
-            hint="pass one weight per page, or page names",
-        )
+        raise UsageError(f"{argument} weights must be finite and non-negative, and not all zero", hint=hint)
     return _shares(values)
+
+
+def _listed_pages(weights: Any) -> list[Any] | None:
+    """Return the pages if these are pages and not weights: text, a set, or a list with anything but numbers."""
+    if isinstance(weights, str):
+        return [weights]
+    if isinstance(weights, np.ndarray):
+        return weights.tolist() if weights.dtype.kind in "US" else None
+    if isinstance(weights, set | frozenset):
+        return list(weights)
+    numbers = int | float | np.number | np.bool_
+    if isinstance(weights, list | tuple) and any(not isinstance(weight, numbers) for weight in weights):
+        return list(weights)
+    return None
 
 
 def _dangling_distribution(graph: Graph, dangling: Dangling) -> FloatArray | None:

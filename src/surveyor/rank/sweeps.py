@@ -26,6 +26,7 @@ HISTORY = 1 << 30  # maximum bytes of the stored rank vectors; beyond it there i
 FAR = 1 << 29  # number of links from which memory of read file pages is released immediately
 PRECISE = 1e-7  # changes smaller than this require precise sums
 ROUNDING = 1.2e-16  # float64 rounds to within 2**-53, with a margin for products of roundings
+WEIGHTED = 16  # roundings of a link with a weight, beyond those of the sum
 SUM_ROUNDING = 1e-14  # of a pairwise sum over any number of pages that fits in memory
 
 
@@ -44,7 +45,9 @@ class Sweeps:
         self.history: list[float] = []
         self.change = 1.0
         self.followed = 0  # links followed by pushes
-        self.inverse = graph.share_per_link
+        self.chances = graph.chances
+        # With weights, a share is the rank itself, and each link passes its probability times that.
+        self.inverse = graph.share_per_link if self.chances is None else (np.diff(graph.indptr) > 0).astype(np.float64)
         self.web = kernels.SweepGraph(
             rows.indptr.view(np.uint64), rows.indices.view(np.uint32), self.inverse, teleport, damping
         )
@@ -64,6 +67,11 @@ class Sweeps:
         np.multiply(ranks, self.inverse, out=self.shares)
         self.fresh_rows = 1
         self._measure()
+
+    @property
+    def can_push(self) -> bool:
+        """Whether residuals can be pushed: with one teleport distribution, and without weights."""
+        return self.one_teleport and self.chances is None
 
     @property
     def error(self) -> float:
@@ -94,7 +102,7 @@ class Sweeps:
             sum_rounding = ROUNDING * self.graph.pages
         before, total = self.ranks[self.newest], self.total
         self._turn()
-        sums = self._run(self.kernels.power_block, self._arguments(before, self.blocks))
+        sums = self._sweep("power", before, self.blocks)
         self.shares, self.fresh = self.fresh, self.shares
         self._add(sums)
         self.fresh_rows = 1
@@ -116,7 +124,7 @@ class Sweeps:
         self._turn()
         sums: list[Any] = []
         for wave in (self.blocks[::2], self.blocks[1::2]):
-            sums += self._run(self.kernels.seidel_block, self._arguments(before, wave))
+            sums += self._sweep("seidel", before, wave)
             for first, last in wave:
                 self.shares[first:last] = self.fresh[first:last]
         self._add(sums)
@@ -124,7 +132,8 @@ class Sweeps:
         # Where dangling pages do not lead to the teleport pages, the jumps of the next update differ as well.
         factor = 2 * self.damping if self.one_teleport else 1 + self.damping
         bound = factor * self.change / ((1 - self.damping) * self.total)
-        self._record(bound + 4 * ROUNDING * (self.graph.pages + self.widest) / (1 - self.damping))
+        terms = self.graph.pages + self.widest + (0 if self.chances is None else WEIGHTED)
+        self._record(bound + 4 * ROUNDING * terms / (1 - self.damping))
         return bound
 
     def push(self, tolerance: float, max_sweeps: int) -> None:
@@ -168,6 +177,16 @@ class Sweeps:
         vectors = self.kernels.SweepVectors(before, self.ranks[self.newest], self.shares, self.fresh)
         return [(web, weight, vectors, first, last) for first, last in blocks]
 
+    def _sweep(self, method: str, before: FloatArray, blocks: list[tuple[int, int]]) -> list[Any]:
+        """Update some blocks by power iteration or Gauss–Seidel; return their sums."""
+        arguments = self._arguments(before, blocks)
+        if self.chances is None:
+            return self._run(getattr(self.kernels, f"{method}_block"), arguments)
+        from surveyor.kernels import weighted_sweeps
+
+        kernel = getattr(weighted_sweeps, f"weighted_{method}_block")
+        return self._run(kernel, [(web, self.chances, *rest) for web, *rest in arguments])
+
     def _run(self, kernel: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> list[Any]:
         results: list[Any] = []
         pieces = list(arguments)
@@ -194,19 +213,28 @@ class Sweeps:
         lower = np.sum(
             self._run(self.kernels.gram_matrix_block, [(self.ranks, order, a, b) for a, b in self.blocks]), axis=0
         )
-        gram = lower + np.tril(lower, -1).T
-        scale = gram[-1, -1]
         self.fresh_rows = 1
-        if not scale > 0:
-            return
-        ridge = 1e-13 * np.trace(gram) * np.eye(rows - 1)
-        parts = np.linalg.solve((gram + ridge) / scale, np.ones(rows - 1))
-        parts /= parts.sum()
-        if not np.abs(parts).sum() < 1e3:
+        parts = extrapolation(lower)
+        if parts is None:
             return
         arguments = [(self.ranks, order, parts, self.inverse, self.shares, a, b) for a, b in self.blocks]
         self._add(self._run(self.kernels.blend_block, arguments))
         self.fresh[:] = self.shares
+
+
+def extrapolation(lower: FloatArray) -> FloatArray | None:
+    """Return the weights of the last rank vectors whose combined change is smallest; None if there are none.
+
+    `lower` is the lower triangle of the inner products of the changes, oldest first.
+    """
+    gram = lower + np.tril(lower, -1).T
+    scale = gram[-1, -1]
+    if not scale > 0:
+        return None
+    ridge = 1e-13 * np.trace(gram) * np.eye(gram.shape[0])
+    parts = np.linalg.solve((gram + ridge) / scale, np.ones(gram.shape[0]))
+    parts /= parts.sum()
+    return parts if np.abs(parts).sum() < 1e3 else None
 
 
 def blocks(indptr: IntArray) -> list[tuple[int, int]]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from surveyor.graph.names import labels
 from surveyor.report.column_files import batches, readable, write_columns, write_scores
 from surveyor.report.numbers import at_most, count, counted, percent, printable, tiny
 from surveyor.report.tables import Table
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from surveyor.estimate.community.movers import Mover
 
 LAST = 3  # rounds whose change is shown
-INTEGERS = ("page", "position", "local_position", "change")
+INTEGERS = ("id", "position", "local_position", "change")
 RANKINGS = {
     "local": "local: links among local pages only",
     "crawled": "crawled: links among all fetched pages",
@@ -34,7 +35,11 @@ NO_BOUND = "the error cannot be bounded or estimated: pages that were not fetche
 
 def local_table(rows: Sequence[dict[str, Any]]) -> Table:
     """Return the table of local pages."""
-    keys = list(rows[0]) if rows else ["page", "name", "position", "share", "local_position", "local_share", "change"]
+    keys = (
+        [key for key in rows[0] if key != "url"]
+        if rows
+        else ["id", "name", "position", "share", "local_position", "local_share", "change"]
+    )
     titles = ["", "local", "change", "share"]
     titles += ["true share"] if "true_share" in keys else []
     cells = [_local_cells(row) for row in rows]
@@ -64,14 +69,14 @@ def movers_table(result: CommunityRank, movers: Sequence[Mover], *, of_one: bool
     for one in movers:
         sign = "+" if of_one and one.change > 0 else ""
         cells.append([percent(one.flow), sign + percent(one.change), printable(result.name(one.page))])
-    keys = ("page", "name", "flow", "change", "error")
+    keys = ("id", "name", "flow", "change", "error")
     return Table(titles, cells, keys, [[record[key] for key in keys] for record in mover_records(result, movers)])
 
 
 def mover_records(result: CommunityRank, movers: Sequence[Mover]) -> list[dict[str, Any]]:
     """Return outside pages as JSON records."""
     return [
-        {"page": one.page, "name": result.name(one.page), "flow": one.flow, "change": one.change, "error": one.error}
+        {**labels(one.page, result.name(one.page)), "flow": one.flow, "change": one.change, "error": one.error}
         for one in movers
     ]
 
@@ -106,7 +111,7 @@ def impact_table(result: CommunityRank, top: int) -> Table:
     """Return the table of outside pages by impact, fetched or not."""
     rows = result.largest_impacts(top)
     cells = [[percent(row["impact"]), _when(row["round"]), printable(row["name"])] for row in rows]
-    keys = ["page", "name", "impact", "round"]
+    keys = ["id", "name", "impact", "round"]
     return Table(["impact", "fetched", "outside page"], cells, keys, [[row[key] for key in keys] for row in rows])
 
 

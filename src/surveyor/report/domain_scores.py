@@ -5,7 +5,7 @@ A file of all domains appears when it is complete:
     .csv, .csv.gz, .parquet   the columns of the list as CSV; best first
     .npy                      the scores only, by id
 
-Estimates of a graph that was read as a stream are written by id, without positions: sorting all takes memory.
+Scores of a graph in pieces, or one read as a stream, are written by id, without positions: sorting all takes memory.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from surveyor.rank.bad_domains import RANKS, BadDomains, bad_domains_in, positions_in, top_lists
+from surveyor.rank.domains.scores import IN_MEMORY, DomainTable
 from surveyor.rank.domains.tse import order_confidence
 from surveyor.report.column_files import ROWS, readable, write_columns, write_scores
 from surveyor.report.numbers import at_most, count, counted, percent
@@ -74,11 +75,11 @@ class DomainReport:
 
     @cached_property
     def spam(self) -> list[BadDomains]:
-        """The positions of the bad domains by each score; of a stream only down to the last of `RANKS`."""
+        """The positions of the bad domains by each score; otherwise than in memory only down to the last of `RANKS`."""
         if self.bad is None or not self.bad.size:
             return []
         size = self.domains.graph.pages
-        end = min(size, RANKS[-1]) if self.domains.mode == "streamed" else size
+        end = size if self.domains.mode == IN_MEMORY else min(size, RANKS[-1])
         return [bad_domains_in(name, score.top(end), self.bad) for name, score in self.domains.scores.items()]
 
     def positions(self, nodes: AnyIntArray) -> IntArray:
@@ -246,10 +247,12 @@ def spam_plot(rankings: Sequence[BadDomains], first: int | None = None) -> str:
 
 def certain_neighbours(domains: Domains, rows: list[Domain]) -> int | None:
     """Count the neighbours in a list whose order is certain; None without a sample to compare them in."""
-    if domains.main.kind != "tse" or domains.mode == "streamed" or not 2 <= len(rows) <= MAX_PAIRS:
+    graph, main = domains.graph, domains.main
+    if main.kind != "tse" or domains.mode != IN_MEMORY or not 2 <= len(rows) <= MAX_PAIRS:
         return None
-    pairs = pairwise(rows)
-    return sum(order_confidence(domains.graph, domains.main, above.id, below.id) >= CERTAIN for above, below in pairs)
+    if isinstance(graph, DomainTable):
+        return None
+    return sum(order_confidence(graph, main, above.id, below.id) >= CERTAIN for above, below in pairwise(rows))
 
 
 def format_score(kind: str, score: float) -> str:
@@ -321,7 +324,7 @@ def write_domains(report: DomainReport, path: str | Path) -> Path:
 
 def _columns(report: DomainReport) -> tabular.Columns:
     """Return the names and types of the columns, in order."""
-    names = {} if report.domains.mode == "streamed" else {"position": "int64"}
+    names = {"position": "int64"} if report.domains.mode == IN_MEMORY else {}
     names |= {"id": "int64"} | ({} if report.domains.graph.names is None else {"domain": "string"})
     names |= {"score": "float64", "low": "float64", "high": "float64", "in_links": "int64", "out_links": "int64"}
     names |= {"trust": "float64", "popularity": "float64", "spam_mass": "float64"} if report.domains.trust else {}

@@ -10,8 +10,11 @@ from surveyor.report.numbers import at_most, count, counted, percent
 from surveyor.report.tables import Table
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from surveyor.rank.explain import Explanation, RankWithoutLinks
     from surveyor.rank.pagerank import Ranking
+    from surveyor.web.link_context import LinkContext
 
 MAX_TEMPLATES = 10  # with a row each
 MAX_STEPS = 7  # pages of a path that are shown in full
@@ -29,8 +32,11 @@ class Row:
     links: int | None = None  # that each of them has, or that all of them share
 
 
-def link_rows(explanation: Explanation) -> list[Row]:
-    """Return what came over the last link, or without one; the fractions sum to 1."""
+def link_rows(explanation: Explanation, contexts: Mapping[str, LinkContext] | None = None) -> list[Row]:
+    """Return what came over the last link, or without one; the fractions sum to 1.
+
+    `contexts` are those of the links, by source, as far as they are known.
+    """
     rows = []
     for group in explanation.templates[:MAX_TEMPLATES]:
         shared = len(group.shared_links)
@@ -42,7 +48,8 @@ def link_rows(explanation: Explanation) -> list[Row]:
         rows.append(Row("template", fraction, counted(pages, "page"), counted(len(more), "other template"), pages))
     for link in explanation.links:
         detail = f"{count(link.links)} of {counted(link.out_links, 'link')}"
-        rows.append(Row("link", link.fraction, link.name, detail, 1, link.out_links))
+        context = (contexts or {}).get(link.name)
+        rows.append(Row("link", link.fraction, link.name, detail + context_text(context), 1, link.out_links))
     if explanation.other_pages:
         name = counted(explanation.other_pages, "other page")
         rows.append(Row("others", explanation.other_links, name, pages=explanation.other_pages))
@@ -50,6 +57,14 @@ def link_rows(explanation: Explanation) -> list[Row]:
         rows.append(Row("dangling", explanation.dangling, "pages without links", "jumps from them"))
     rows.append(Row("teleport", explanation.teleport, "random jumps", "directly to this page"))
     return rows
+
+
+def context_text(context: LinkContext | None) -> str:
+    """Return the anchor text of a link and its position, to follow other details; empty if it is not known."""
+    if context is None:
+        return ""
+    place = "main content" if context.position == "main" else context.position
+    return f", “{context.text}” in the {place}" if context.text else f", in the {place}"
 
 
 def origin_rows(explanation: Explanation) -> list[Row]:
@@ -111,6 +126,10 @@ def rows_table(rows: list[Row], title: str) -> Table:
     )
 
 
-def to_dict(ranking: Ranking, explanation: Explanation) -> dict[str, Any]:
-    """Return the explanation as plain values, with the score from 0 to 100."""
-    return {"score": round(float(ranking.log_scores()[explanation.page]), 1), **explanation.to_dict()}
+def to_dict(
+    ranking: Ranking, explanation: Explanation, contexts: Mapping[str, LinkContext] | None = None
+) -> dict[str, Any]:
+    """Return the explanation as plain values, with the score from 0 to 100 and the known contexts of its links."""
+    score = {"score": round(float(ranking.log_scores()[explanation.page]), 1)}
+    known = {source: context._asdict() for source, context in (contexts or {}).items()}
+    return {**score, **explanation.to_dict(), "contexts": known}

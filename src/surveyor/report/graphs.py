@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     from surveyor.graph.condense import CondensedGraph
     from surveyor.graph.csr import Graph
+    from surveyor.graph.pieces.condense import CondensedPieces
+    from surveyor.graph.pieces.folder import Pieces
 
 SHOWN = 5  # malformed lines shown
 MIN_FOR_RATE = 100_000  # links; a rate over fewer is not meaningful
@@ -41,7 +43,7 @@ def condensed_facts(condensed: CondensedGraph, seconds: float) -> dict[str, str]
     return {**facts, level: f"{count(condensed.graph.pages)}, of {counted(int(condensed.site_of.size), 'page')}"}
 
 
-def condensed_warnings(condensed: CondensedGraph) -> list[str]:
+def condensed_warnings(condensed: CondensedGraph | CondensedPieces) -> list[str]:
     """Return warnings about pages without a host and hosts without a known suffix."""
     warnings = []
     if (number := condensed.without_host) > 0:
@@ -54,7 +56,7 @@ def condensed_warnings(condensed: CondensedGraph) -> list[str]:
     return warnings
 
 
-def malformed(graph: Graph) -> str:
+def malformed(graph: Graph | Pieces) -> str:
     """Return the number of malformed lines and the first ones; empty if there are none."""
     found = graph.provenance.get("malformed") or {}
     total = found.get("count", 0)

@@ -1,10 +1,13 @@
-"""Building blocks of HTML reports: no scripts, no external resources, light and dark, printable.
+"""Building blocks of HTML reports: no external resources, light and dark, printable.
 
-All text is escaped, and a content security policy forbids scripts as well.
+All text is escaped, and a content security policy forbids scripts as well, except one that sorts and filters tables
+where a report asks for it. The page is readable without it.
 """
 
 from __future__ import annotations
 
+from base64 import b64encode
+from hashlib import sha256
 from html import escape
 from importlib.resources import files
 from pathlib import Path
@@ -39,11 +42,20 @@ PAGE = """<!doctype html>
 """
 
 
-def document(title: str, parts: Iterable[str]) -> str:
-    """Return a complete page from parts that are HTML already."""
+def document(title: str, parts: Iterable[str], *, sortable: bool = False) -> str:
+    """Return a complete page from parts that are HTML already; with `sortable`, a script sorts and filters tables."""
     css = files("surveyor.report").joinpath("page.css").read_text("utf-8")
     body = "\n".join([f"<h1>{text(title)}</h1>", *parts])
-    return PAGE.format(title=text(title), css=css, body=body, generator=GENERATOR)
+    page = PAGE.format(title=text(title), css=css, body=body, generator=GENERATOR)
+    return with_script(page) if sortable else page
+
+
+def with_script(page: str) -> str:
+    """Add the script that sorts and filters tables; the policy permits this script by its hash, and no other."""
+    script = files("surveyor.report").joinpath("tables.js").read_text("utf-8")
+    digest = b64encode(sha256(script.encode()).digest()).decode()
+    page = page.replace("style-src 'unsafe-inline'", f"style-src 'unsafe-inline'; script-src 'sha256-{digest}'", 1)
+    return page.replace("</body>", f"<script>{script}</script>\n</body>", 1)
 
 
 def write(page: str, path: str | Path) -> Path:
@@ -78,31 +90,43 @@ def short(value: str) -> str:
     return value if len(value) <= LONGEST else value[: LONGEST - 1] + "…"
 
 
-def link(url: str) -> str:
-    """Return a link to a URL; anything but http and https, and any URL too long to show, is plain text."""
+def link(url: str, base: str = "") -> str:
+    """Return a link to a URL; anything but http and https, and any URL too long to show, is plain text.
+
+    The link shows the URL without `base`, an origin.
+    """
     if not url.startswith(("http://", "https://")) or len(url) > LONGEST:
         return text(short(url))
-    return f'<a href="{text(url)}" rel="noopener noreferrer">{text(url)}</a>'
+    return f'<a href="{text(url)}" rel="noopener noreferrer">{text(without(base, url))}</a>'
 
 
-def grid(table: Table, about: str, *, links: bool = False) -> str:
+def without(base: str, value: str) -> str:
+    """Return a text with the URLs of an origin shortened to their paths.
+
+    >>> without("https://a.example", "https://a.example/b is at https://a.example.org/")
+    '/b is at https://a.example.org/'
+    """
+    return value.replace(f"{base}/", "/") if base else value
+
+
+def grid(table: Table, about: str, *, links: bool = False, base: str = "") -> str:
     """Return a table with a description; numbers are right-aligned, text is left-aligned.
 
-    With `links`, URLs in the last column become links.
+    With `links`, URLs in the last column become links. URLs of the origin `base` are shown without it.
     """
     titles = "".join(f"<th>{text(title)}</th>" for title in table.titles)
-    rows = "".join(f"<tr>{''.join(_cells(row, links=links))}</tr>\n" for row in table.cells)
+    rows = "".join(f"<tr>{''.join(_cells(row, base, links=links))}</tr>\n" for row in table.cells)
     return (
         f'<div class="scroll"><table class="keyed left{table.left}"><thead><tr>{titles}</tr></thead>\n'
         f'<tbody>{rows}</tbody></table></div>\n<p class="soft">{text(about)}</p>'
     )
 
 
-def _cells(row: Sequence[str], *, links: bool) -> Iterator[str]:
+def _cells(row: Sequence[str], base: str, *, links: bool) -> Iterator[str]:
     for place, cell in enumerate(row, 1):
         first, *more = cell.split("\n")  # further lines are smaller
-        head = link(first) if links and place == len(row) else text(short(first))
-        tail = "".join(f'<div class="soft">{text(short(line))}</div>' for line in more)
+        head = link(first, base) if links and place == len(row) else text(short(without(base, first)))
+        tail = "".join(f'<div class="soft">{text(short(without(base, line)))}</div>' for line in more)
         yield f"<td>{head}{tail}</td>"
 
 

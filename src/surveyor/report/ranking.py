@@ -62,7 +62,7 @@ class Page:
     """One page of a ranked list."""
 
     position: int
-    page: int
+    id: int
     score: float
     share: float
     in_links: int
@@ -81,14 +81,14 @@ def top_pages(graph: Graph, ranking: Ranking, count: int) -> list[Page]:
     return [
         Page(
             position=position,
-            page=page,
+            id=page,
             score=round(float(scores[page]), 1),
             share=float(ranking.scores[page]),
             in_links=int(into[page + 1] - into[page]),
             out_links=int(graph.indptr[page + 1] - graph.indptr[page]),
             name=graph.name(page),
         )
-        for position, page in enumerate(ranking.top(count).tolist(), 1)
+        for position, page in enumerate(ranking.top_ids(count).tolist(), 1)
     ]
 
 
@@ -97,7 +97,7 @@ def near_ties(ranking: Ranking, count: int) -> int:
 
     The errors of all scores sum to at most `error`, so two pages whose scores differ by more are in their true order.
     """
-    shares = ranking.scores[ranking.top(count + 1)]
+    shares = ranking.scores[ranking.top_ids(count + 1)]
     return int(np.count_nonzero(shares[:-1] - shares[1:] <= ranking.error))
 
 
@@ -312,9 +312,9 @@ def _writer(path: Path) -> Write:
 
 
 def _write_csv(graph: Graph, ranking: Ranking, path: Path) -> None:
-    order = ranking.top(ranking.scores.size)
+    order = ranking.top_ids(ranking.scores.size)
     with compressed_writer(path) as write:
-        write(b"page,share,name\n" if graph.names is not None else b"page,share\n")
+        write(b"id,share,name\n" if graph.names is not None else b"id,share\n")
         for start in range(0, order.size, BATCH):
             pages = order[start : start + BATCH].tolist()
             columns: list[Any] = [pages, ranking.scores[pages].tolist()]
@@ -327,8 +327,8 @@ def _write_csv(graph: Graph, ranking: Ranking, path: Path) -> None:
 
 def _write_parquet(graph: Graph, ranking: Ranking, path: Path) -> None:
     arrow, parquet = (library(name, "writing Parquet") for name in ("pyarrow", "pyarrow.parquet"))
-    order = ranking.top(ranking.scores.size)
-    columns: dict[str, Any] = {"page": order, "share": ranking.scores[order]}
+    order = ranking.top_ids(ranking.scores.size)
+    columns: dict[str, Any] = {"id": order, "share": ranking.scores[order]}
     if graph.names is not None:
         names = (graph.names[page].encode("utf-8", "surrogateescape") for page in order.tolist())
         columns["name"] = [name.decode("utf-8", "replace") for name in names]
@@ -402,12 +402,12 @@ def _csv_rows(path: Path) -> Iterator[tuple[str, float]]:
     with decompressed(path) as (file, _):
         for row in csv.DictReader(line.decode("utf-8", "surrogateescape") for line in file):
             share = float(row["share"])
-            yield unescape_cell(row["name"]) if "name" in row else row["page"], share
+            yield unescape_cell(row["name"]) if "name" in row else row["id"], share
 
 
 def _parquet_rows(path: Path) -> Iterator[tuple[str, float]]:
     with library("pyarrow.parquet", "reading Parquet").ParquetFile(path) as file:
-        word = "name" if "name" in file.schema_arrow.names else "page"
+        word = "name" if "name" in file.schema_arrow.names else "id"
         for batch in file.iter_batches(BATCH, columns=[word, "share"]):
             yield from zip(map(str, batch[word].to_pylist()), map(float, batch["share"].to_pylist()), strict=True)
 

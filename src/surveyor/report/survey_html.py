@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from surveyor.report import html_page, survey_tables
+from surveyor.report import charts, html_page, survey_tables
 from surveyor.report.html_page import text
 from surveyor.report.numbers import (
     MEANING,
@@ -38,6 +38,7 @@ from surveyor.report.ranking import near_ties, order_line, top_pages
 from surveyor.report.svg import NO_PLOTS, can_plot, lines_plot, thinned_lines
 from surveyor.stopping import coverage_goal, parse_rule
 from surveyor.store import layout
+from surveyor.survey.overview import overview
 from surveyor.survey.survey import Survey
 from surveyor.web.robots import Robots
 from surveyor.web.urls import domain, host, origin
@@ -123,13 +124,14 @@ def render(report: SurveyReport) -> str:
     parts = [
         *_headline(report, summary, blocked),
         *_figures(report, history, summary),
+        *charts.overview_parts(overview(survey)),
         *_pages(report, ranking, summary),
         *_hosts(survey, summary),
-        *_blocked(survey, blocked),
+        *_blocked(survey, blocked, _base(summary)),
         *_requests(survey, summary),
         *_method(report),
     ]
-    return html_page.document(report.title or _title(survey), parts)
+    return html_page.document(report.title or _title(survey), parts, sortable=True)
 
 
 def _title(survey: Survey) -> str:
@@ -267,7 +269,7 @@ def rate_plot(ended: Mapping[str, FloatArray]) -> str:
 def _pages(report: SurveyReport, ranking: Ranking, summary: CrawlSummary) -> list[str]:
     ranked = report.survey.as_graph()
     rows = top_pages(ranked.graph, ranking, PAGES)
-    visits = [summary.last.get(int(ranked.pages[row.page])) for row in rows]
+    visits = [summary.last.get(int(ranked.pages[row.id])) for row in rows]
     known = None if report.truth is None else report.truth.shares
     distance = ""
     if known is not None:
@@ -280,7 +282,16 @@ def _pages(report: SurveyReport, ranking: Ranking, summary: CrawlSummary) -> lis
         f"graph: at most {at_most(ranking.error)} in total; {order_line(near_ties(ranking, PAGES))}.{distance} "
         "Score: 0 to 100, log scale, comparable within this survey only."
     )
-    return ["<h2>Top pages</h2>", html_page.grid(survey_tables.ranked_table(rows, visits, known), about, links=True)]
+    return [
+        "<h2>Top pages</h2>",
+        html_page.grid(survey_tables.ranked_table(rows, visits, known), about, links=True, base=_base(summary)),
+    ]
+
+
+def _base(summary: CrawlSummary) -> str:
+    """Return the origin of all pages; empty if there are several."""
+    origins = set[str]().union(*(one.origins for one in summary.hosts))
+    return origins.pop() if len(origins) == 1 else ""
 
 
 def _hosts(survey: Survey, summary: CrawlSummary) -> list[str]:
@@ -304,7 +315,7 @@ def _first(most: int, total: int) -> str:
     return f"The first {count(most)} of {count(total)}, by importance. " if total > most else ""
 
 
-def _blocked(survey: Survey, blocked: list[dict[str, Any]]) -> list[str]:
+def _blocked(survey: Survey, blocked: list[dict[str, Any]], base: str) -> list[str]:
     parts = ["<h2>Blocked pages</h2>"]
     if not blocked:
         parts.append("<p>None: every requested page was fetched, redirected or gone.</p>")
@@ -313,7 +324,7 @@ def _blocked(survey: Survey, blocked: list[dict[str, Any]]) -> list[str]:
         about = f"{_first(REASONS, len(rows))}Importance on blocked pages, by reason."
         parts.append(html_page.grid(survey_tables.reasons_table(rows[:REASONS]), about))
         about = f"The most important of {counted(len(blocked), 'blocked page')}."
-        parts.append(html_page.grid(survey_tables.blocked_pages_table(blocked[:BLOCKED]), about, links=True))
+        parts.append(html_page.grid(survey_tables.blocked_pages_table(blocked[:BLOCKED]), about, links=True, base=base))
     scopes = survey.links_by_scope()
     if any(row["where"] != "in scope" for row in scopes):
         about = "Links by scope. Links out of scope carry no importance; this table counts them as if they did."

@@ -10,18 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from surveyor.arrays import FloatArray, IdArray, IntArray, data_frame, read_only
+from surveyor.arrays import FloatArray, IdArray, IntArray, read_only
 from surveyor.errors import UsageError
+from surveyor.frames import Tabular
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import polars
+    from matplotlib.axes import Axes
 
     from surveyor.crawler.ledger import CoverageInterval
 
 LEVELS = (0.5, 0.8, 0.9, 0.95, 0.98)  # shares of importance in tables
 POINTS = 200  # per curve in to_dict()
+CURVE = 500  # points drawn
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,7 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Run:
+class Run(Tabular):
     """The crawl of one strategy; arrays have one entry per fetched page, in order."""
 
     strategy: str
@@ -136,13 +138,29 @@ class Run:
             },
         }
 
+    def _columns(self) -> dict[str, Any]:
+        columns: dict[str, Any] = {
+            "fetch": np.arange(1, self.fetches + 1),
+            "page": self.order,
+            "at_least": self.at_least,
+            "at_most": self.at_most,
+            "true": self.true,
+        }
+        return columns if self.sampled is None else {**columns, "sampled": self.sampled}
+
+    def _draw(self, axes: Axes) -> None:
+        at = thinned(self.fetches, CURVE)
+        for name in ("true", "at_least", "at_most"):
+            axes.semilogx(at, getattr(self, name)[at - 1], label=name)
+        _label_coverage(axes)
+
     def __repr__(self) -> str:
         bounds = f"coverage {self.coverage.at_least:.3f} to {self.coverage.at_most:.3f}"
         return f"Run({self.strategy}, {self.fetches:,} fetches, {bounds}, {'' if self.reached else 'not '}reached)"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Race:
+class Race(Tabular):
     """Several strategies on the same web, from the same seeds, towards the same goal."""
 
     runs: tuple[Run, ...]
@@ -200,19 +218,26 @@ class Race:
             "runs": [{**run.to_dict(points), "ratio": self._ratios(run)} for run in self.runs],
         }
 
-    def to_polars(self) -> polars.DataFrame:
-        """Return every fetch of every strategy as a Polars table."""
+    def _columns(self) -> dict[str, Any]:
         columns: dict[str, list[Any]] = {
             "strategy": [np.repeat(run.strategy, run.fetches) for run in self.runs],
             "fetch": [np.arange(1, run.fetches + 1) for run in self.runs],
-            "page": [run.order for run in self.runs],
+            "id": [run.order for run in self.runs],
             "at_least": [run.at_least for run in self.runs],
             "at_most": [run.at_most for run in self.runs],
             "true": [run.true for run in self.runs],
         }
         if self.confidence is not None:
             columns["sampled"] = [run.sampled for run in self.runs]
-        return data_frame({name: np.concatenate(parts) for name, parts in columns.items() if parts})
+        return {name: np.concatenate(parts) for name, parts in columns.items() if parts}
+
+    def _draw(self, axes: Axes) -> None:
+        for run in self.runs:
+            at = thinned(run.fetches, CURVE)
+            axes.semilogx(at, run.true[at - 1], label=run.strategy)
+        at = thinned(self.optimal.size, CURVE)
+        axes.semilogx(at, self.optimal[at - 1], "k:", label="best possible order")
+        _label_coverage(axes)
 
     def _ratios(self, run: Run) -> dict[str, dict[str, float | None] | None]:
         return {
@@ -225,7 +250,7 @@ class Race:
         names = ", ".join(run.strategy for run in self.runs)
         return f"Race({names}; {self.pages:,} pages, {self.links:,} links; until {self.until}; rng {self.rng})"
 
-    def _repr_html_(self) -> str:
+    def _html(self) -> str:
         tables = self._table("guaranteed", "guaranteed" if self.confidence is None else "certified")
         if self.confidence is not None:
             tables += self._table("sampled", f"sampled at {100 * self.confidence:.10g} %")
@@ -241,6 +266,12 @@ class Race:
         )
         caption = f"<caption>fetches until this share was {word}</caption>"
         return f"<table>{caption}<tr><th>strategy</th>{titles}</tr>{body}</table>"
+
+
+def _label_coverage(axes: Axes) -> None:
+    axes.set_xlabel("fetches")
+    axes.set_ylabel("coverage")
+    axes.legend()
 
 
 def thinned(size: int, points: int = POINTS) -> IntArray:

@@ -107,7 +107,7 @@ def set_up(graph: Graph, seeds: Seeds | None, options: SimulationOptions, rng: n
         if listed.size:
             notes.append(f"known in advance: {listed.size:,} pages, fetched after all others")
     elif seeds is None:
-        trusted = pagerank(graph, tolerance=1e-4).top(SEEDS).astype(np.int32)
+        trusted = pagerank(graph, tolerance=1e-4).top_ids(SEEDS).astype(np.int32)
         notes.append(f"seeds: the {trusted.size} pages of highest PageRank")
     else:
         trusted = _seeds(graph, [seeds] if isinstance(seeds, str | int) else seeds)
@@ -173,7 +173,7 @@ def host_of(name: str) -> str:
 
 
 def _page(graph: Graph, seed: Any) -> int:
-    if isinstance(seed, str):
+    if isinstance(seed, str) or graph.labelled:
         return graph.page(seed)
     if not isinstance(seed, int | np.integer) or not 0 <= seed < graph.pages:
         raise UsageError(f"page id must be from 0 to {graph.pages - 1}, got {seed}", hint="name a page of the graph")

@@ -34,6 +34,7 @@ from surveyor.crawler.strategies.rankmass import RankMass
 from surveyor.crawler.strategies.strategy import Strategy, name_of, rereads
 from surveyor.crawler.strategies.windowed import Sweep, Windowed
 from surveyor.errors import StrategyError, UsageError
+from surveyor.graph.adapters import GraphLike, simple_graph
 from surveyor.graph.csr import Graph
 from surveyor.graph.growing import GrowingGraph
 from surveyor.outcome import FetchResults, Outcome
@@ -79,7 +80,7 @@ ENDINGS: tuple[Ending, ...] = ("reached", "exhausted", "unreachable")
 
 
 def simulate(
-    graph: Graph,
+    graph: GraphLike,
     strategies: str | Strategy | Sequence[str | Strategy] = STRATEGIES,
     until: Rule = GOAL,
     *,
@@ -92,6 +93,7 @@ def simulate(
 
     Parameters
     ----------
+    graph : a `Graph`, or any other as in `as_graph`; weights, self-links and duplicate links are ignored.
     strategies : names, or objects (a new one per race, as a strategy keeps its state).
     seeds : trusted pages, by id or name, or a mapping from them to weights (0: a page that is known in advance, but
         that no jump leads to); by default the ten of highest PageRank.
@@ -99,6 +101,7 @@ def simulate(
     options : failures, budgets, changes of the web, batch size and measurements.
     """
     options.check()
+    graph = simple_graph(graph)
     options = replace(options, batch=min(int(options.batch), max(graph.pages, 1)))
     if not isinstance(until, Rule):
         raise UsageError(

@@ -45,7 +45,7 @@ COMMITS = """CREATE TABLE commits(number INTEGER PRIMARY KEY, visit INTEGER NOT 
   event INTEGER NOT NULL, digest BLOB NOT NULL)"""
 VISIT = (
     "page, kind, reason, target, links, status, fetched_at, seconds, hash, etag, last_modified, out_of_scope, "
-    "nofollow, title, language, warc_file, warc_offset, warc_length, size, text_hash, expires"
+    "nofollow, title, language, warc_file, warc_offset, warc_length, size, text_hash, expires, contexts"
 )
 TABLES = {  # table -> its key, all its columns
     "urls": ("id", "id, url"),
@@ -257,6 +257,10 @@ class HeadFile:
         os.write(self._file, head.to_bytes())
         if self._full_sync:
             os.fsync(self._file)
+
+    def sync(self) -> None:
+        """Sync to disk."""
+        os.fsync(self._file)
 
     def close(self) -> None:
         """Close the file."""

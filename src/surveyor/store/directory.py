@@ -99,7 +99,7 @@ class SurveyFolder:
         with disk_errors(folder), ExitStack() as held:
             check_survey(folder)
             if write:
-                held.enter_context(_locked(folder))
+                held.enter_context(locked(folder))
             manifest = Manifest.read(folder)
             path = folder / layout.JOURNAL
             found = _rescued(path, from_last_good=from_last_good) if write else None
@@ -262,7 +262,7 @@ def _archived(archive: Archive, outcome: Outcome) -> Outcome:
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
+def locked(folder: Path) -> Iterator[None]:
     """Hold the lock of a survey; raise SurveyError with its holder if another process has it."""
     with open_inside(folder, layout.LOCK, "a+b") as file:
         if not _lock(file.fileno()):

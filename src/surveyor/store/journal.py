@@ -11,7 +11,8 @@
 
 **Durability.** `commit` is one transaction: all of a batch is stored, or nothing. Once it returns, the batch survives
 the death of the process at any moment. With `sync="normal"` a power cut may lose the last batches, but nothing
-older, and never part of one; with `sync="full"` (one disk sync per commit) it loses nothing.
+older, and never part of one; with `sync="full"` (one disk sync per commit) it loses nothing. A commit of `SYNCED`
+events is always synced, with everything before it.
 
 **Damage** is always reported: every page of the file has a checksum that is verified when it is read
 (`database.py`), and `open` verifies the last commits and compares them with the head (`commits.py`), which is stored in
@@ -25,7 +26,8 @@ again. URLs are kept, as other pages link to them. `identity` changes, so no ear
 overwritten, and the digests of all commits are recomputed.
 
 A journal of another version is rejected (`OtherVersion`), damaged or not; version 4 is the first that was
-released, version 5 added `text_hash` and `expires`.
+released, version 5 added `text_hash` and `expires`, version 6 `contexts`: anchor text, element, rel and position of
+each link (`web/link_context.py`).
 """
 # ruff: noqa: S608  # statements are built from column names only; values are always bound
 
@@ -47,7 +49,7 @@ import numpy as np
 
 from surveyor.arrays import IdArray
 from surveyor.errors import SurveyError, UsageError
-from surveyor.outcome import NO_LINKS, STATE_EVENTS, Event, Kind, Outcome, RobotsFile, Visit
+from surveyor.outcome import NO_LINKS, SHARD_EVENTS, STATE_EVENTS, Event, Kind, Outcome, RobotsFile, Visit
 from surveyor.store import cash, commits
 from surveyor.store.cash import CashChanges, StoredCash
 from surveyor.store.commits import Commit, Head, HeadFile, head_path, read_heads
@@ -76,6 +78,7 @@ from surveyor.store.visit_rows import encodable, packed_rows, visits_of
 Sync = Literal["normal", "full"]
 CHUNK = 1000  # rows read at a time
 COLUMNS = commits.VISIT
+SYNCED = frozenset({"shard_start", *SHARD_EVENTS})  # events that other processes may rely on once they are committed
 IDENTITY = "SELECT value FROM meta WHERE key IN ('journal', 'edition') ORDER BY key DESC"
 URLS = "SELECT coalesce(max(id) + 1, 0) FROM urls"
 BLANK = ", ".join(f"{name} = NULL" for name in COLUMNS.split(", ")[3:])
@@ -84,8 +87,10 @@ BLANK = ", ".join(f"{name} = NULL" for name in COLUMNS.split(", ")[3:])
 class Journal:
     """The record of a crawl: one writer, any number of readers."""
 
-    def __init__(self, path: Path, connection: apsw.Connection, last: Commit, head: HeadFile | None = None) -> None:
-        self.path, self._connection, self._head = path, connection, head
+    def __init__(
+        self, path: Path, connection: apsw.Connection, last: Commit, head: HeadFile | None = None, sync: Sync = "normal"
+    ) -> None:
+        self.path, self._connection, self._head, self._sync = path, connection, head, sync
         self._last, self._edition = last, _edition(connection)
         self.position = self.url_count = 0  # number of the last visit; id of the next page
         self.refresh()
@@ -131,7 +136,7 @@ class Journal:
                     accept(connection)
                     head = HeadFile(head_path(path), full_sync=sync == "full")
                     head.write(Head(_edition(connection), last.number, last.digest), both=True)
-                return cls(path, connection, last, head)
+                return cls(path, connection, last, head, sync)
             except BaseException:
                 connection.close()
                 if head is not None:
@@ -175,10 +180,11 @@ class Journal:
         ]
         digest = commits.digest(self._last.digest, pages, rows, notes)
         last = Commit(self._last.number + 1, position, known, self._last.event + len(notes), digest)
-        with disk_errors(self.path), transaction(self._connection):
+        synced = any(kind in SYNCED for *_, kind, _ in notes)
+        with disk_errors(self.path), self._durably(synced=synced), transaction(self._connection):
             run = self._connection.executemany
             run("INSERT INTO urls VALUES (?, ?)", pages)
-            run(f"INSERT INTO visits(visit, {COLUMNS}) VALUES (?{', ?' * 21})", rows)
+            run(f"INSERT INTO visits(visit, {COLUMNS}) VALUES (?{', ?' * 22})", rows)
             run("INSERT OR REPLACE INTO robots VALUES (?, ?, ?, ?, ?)", robots)
             run("INSERT INTO events(event, visit, at, kind, detail) VALUES (?, ?, ?, ?, ?)", notes)
             run("INSERT OR REPLACE INTO meta VALUES ('archived', ? || ' ' || ?)", ends)
@@ -187,7 +193,7 @@ class Journal:
             commits.add(self._connection, last)
         self._archived = ends[0] if ends else self._archived
         self.position, self.url_count = position, known
-        self._reached(last)
+        self._reached(last, synced=synced)
 
     def outcomes(self, since: int = 0) -> Iterator[Outcome]:
         """Yield the outcomes after a position in the order in which they counted: all that a replay needs."""
@@ -473,12 +479,25 @@ class Journal:
         self._edition = _edition(self._connection)
         self._reached(self._last, both=True)
 
-    def _reached(self, last: Commit, *, both: bool = False) -> None:
+    @contextmanager
+    def _durably(self, *, synced: bool) -> Iterator[None]:
+        """Sync a commit to disk, and with it all earlier ones, whatever the mode of the journal."""
+        if synced and self._sync == "normal":
+            ask(self._connection, "PRAGMA synchronous = full")
+        try:
+            yield
+        finally:
+            if synced and self._sync == "normal":
+                ask(self._connection, "PRAGMA synchronous = normal")
+
+    def _reached(self, last: Commit, *, both: bool = False, synced: bool = False) -> None:
         """Record the last commit in the head; if the write fails, the head stays behind, which is allowed."""
         self._last = last
         if self._head is not None:
             with suppress(OSError):
                 self._head.write(Head(self._edition, last.number, last.digest), both=both)
+                if synced and self._sync == "normal":
+                    self._head.sync()
 
     def _ask(self, query: str, *values: Any) -> list[Any]:
         with disk_errors(self.path):

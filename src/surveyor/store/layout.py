@@ -9,7 +9,9 @@
     lock              the process that is writing to the survey
     crawl.log         errors of this program that did not stop the crawl
     report.html       the report
+    answers.json      answers of external sites to `check --external`; may be deleted at any time
     changes.atom      the changes of the last month that a watch found
+    shards/           the parts of a sharded crawl, each a survey; the journal above them has all of their visits
 
 An archive from elsewhere may contain symbolic links, pipes and devices under the file names of a survey. Opening one
 could truncate a file outside the folder, read a private file, or block forever. Therefore all entries of a survey are
@@ -44,10 +46,20 @@ LOCK = "lock"
 LOG = "crawl.log"
 REPORT = "report.html"
 FEED = "changes.atom"
+ANSWERS = "answers.json"
+SHARDS = "shards"  # folder of the shards of a sharded crawl, each a survey
+SHARDS_FILE = "crawl.json"  # in it: how many there are, and of which crawl
 RESCUED = "journal.rescued"  # a recovered journal that is not in place yet
 RESCUED_DRAFT = f"{RESCUED}-draft"
-FILES = frozenset({MANIFEST, JOURNAL, f"{JOURNAL}-wal", f"{JOURNAL}-shm", HEAD, LOCK, REPORT, FEED})
-FOLDERS = {WARC: 1, TOPICS: 1, CHECKPOINT: 2, RESCUED: 1, RESCUED_DRAFT: 1}  # folder -> levels of files in it
+FILES = frozenset({MANIFEST, JOURNAL, f"{JOURNAL}-wal", f"{JOURNAL}-shm", HEAD, LOCK, REPORT, FEED, ANSWERS})
+FOLDERS = {
+    WARC: 1,
+    TOPICS: 1,
+    CHECKPOINT: 2,
+    RESCUED: 1,
+    RESCUED_DRAFT: 1,
+    SHARDS: 4,
+}  # folder -> levels of files in it
 WRITTEN = ("journal.", LOG, LOCK, REPORT)  # name prefixes of files that are written in place
 NOT_FOLLOWED = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)  # opening a pipe must not block
 BINARY = getattr(os, "O_BINARY", 0)

@@ -23,14 +23,15 @@ from surveyor.store.database import ask, check_layout, connect, has_checksums
 from surveyor.store.disk import damaged
 from surveyor.store.validation import whole_number
 
-VERSION = 5
+VERSION = 6
 SCHEMA = f"""
 CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE urls(id INTEGER PRIMARY KEY, url TEXT NOT NULL);
 CREATE TABLE visits(visit INTEGER PRIMARY KEY, page INTEGER NOT NULL, kind TEXT NOT NULL, reason TEXT, target INTEGER,
   status INTEGER, fetched_at REAL, seconds REAL, hash BLOB, etag TEXT, last_modified TEXT,
   links BLOB, out_of_scope BLOB, nofollow BLOB, title TEXT, language TEXT,
-  warc_file TEXT, warc_offset INTEGER, warc_length INTEGER, size INTEGER, text_hash BLOB, expires REAL);
+  warc_file TEXT, warc_offset INTEGER, warc_length INTEGER, size INTEGER, text_hash BLOB, expires REAL,
+  contexts BLOB);
 CREATE INDEX visits_of_page ON visits(page);
 CREATE TABLE robots(origin TEXT PRIMARY KEY, fetched_at REAL, expires_at REAL, status INTEGER, body BLOB);
 CREATE TABLE events(event INTEGER PRIMARY KEY, visit INTEGER NOT NULL, at REAL, kind TEXT NOT NULL, detail TEXT);

@@ -21,10 +21,13 @@ from typing import TYPE_CHECKING, Any, TextIO
 import numpy as np
 
 from surveyor.graph.formats.streams import atomic_write, library
+from surveyor.store.disk import damaged
+from surveyor.web import link_context
 
 if TYPE_CHECKING:
     from surveyor.outcome import Visit
     from surveyor.store.journal import Journal
+    from surveyor.web.link_context import LinkContext
 
 ROWS = 1 << 15  # pages or visits per batch
 VISIT = {
@@ -48,7 +51,7 @@ MORE = {
     "warc_offset": "int64",
     "warc_length": "int64",
 }
-VISITS = {"visit": "int64", "page": "int32", **VISIT, **MORE}
+VISITS = {"visit": "int64", "id": "int32", **VISIT, **MORE}
 LISTS = {"followed": "links", "nofollow": "nofollow", "out of scope": "out_of_scope"}
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]|\\(?=x[0-9a-f]{2})")  # or text that looks like an escape
@@ -79,12 +82,7 @@ def visit_rows(journal: Journal) -> Iterator[tuple[Any, ...]]:
 
 def link_batches(journal: Journal, judged: Callable[[Visit], Visit] = lambda visit: visit) -> Iterator[Batch]:
     """Yield the links of each page as of its latest visit that was not blocked."""
-    counts = np.zeros(journal.url_count, np.int64)
-    for number, outcome in enumerate(islice(journal.outcomes(), journal.position), 1):
-        if outcome.kind != "blocked":
-            counts[outcome.page] = number
-    every = enumerate(islice(journal.visits(), journal.position), 1)
-    last = (visit for number, visit in every if counts[visit.page] == number)
+    last = last_read(journal)
     while batch := list(map(judged, islice(last, ROWS))):
         rows = [(visit.page, kind, getattr(visit, name)) for visit in batch for kind, name in LISTS.items()]
         sizes = [ids.size for *_, ids in rows]
@@ -93,6 +91,32 @@ def link_batches(journal: Journal, judged: Callable[[Visit], Visit] = lambda vis
             "target": np.concatenate([ids for *_, ids in rows]),
             "kind": np.repeat(np.array([kind for _, kind, _ in rows], object), sizes),
         }
+
+
+def last_read(journal: Journal) -> Iterator[Visit]:
+    """Yield the latest visit of each page that was not blocked, in the order of the journal."""
+    counts = np.zeros(journal.url_count, np.int64)
+    for number, outcome in enumerate(islice(journal.outcomes(), journal.position), 1):
+        if outcome.kind != "blocked":
+            counts[outcome.page] = number
+    every = enumerate(islice(journal.visits(), journal.position), 1)
+    return (visit for number, visit in every if counts[visit.page] == number)
+
+
+def contexts_of(journal: Journal, visit: Visit) -> dict[int, LinkContext]:
+    """Return the contexts of the links of a visit, by page id."""
+    ids = link_context.order(visit.page, [getattr(visit, name) for name in LISTS.values()])
+    try:
+        return dict(zip(ids.tolist(), link_context.unpack(visit.contexts, ids.size), strict=True))
+    except ValueError as error:
+        raise damaged(journal.path, error) from error
+
+
+def anchor_rows(journal: Journal) -> Iterator[tuple[Any, ...]]:
+    """Yield source, target, text, element, rel and position of each link that is stored with its context."""
+    for visit in last_read(journal):
+        for target, found in contexts_of(journal, visit).items() if visit.contexts else ():
+            yield visit.page, target, found.text, found.element, found.rel, found.position
 
 
 def visit_values(visit: Visit) -> tuple[Any, ...]:

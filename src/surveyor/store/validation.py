@@ -132,6 +132,7 @@ VISIT: dict[str, tuple[int, Test]] = {  # index in `commits.VISIT`; links, kind 
     "size": (18, _count),
     "text_hash": (19, _bytes),
     "expires": (20, is_time),
+    "contexts": (21, _bytes),
 }
 PLACE = slice(15, 18)  # columns of a WARC location
 ROBOTS: dict[str, Test] = {
@@ -143,6 +144,11 @@ ROBOTS: dict[str, Test] = {
 }
 
 
+def _masses(value: Any) -> bool:
+    return isinstance(value, list) and all(type(one) is float and abs(one) <= MOST_MASS for one in value)
+
+
+SHARD_MASS: Mapping[str, Test] = {"pages": _pages, "masses": _masses, "hops": _pages}
 EVENTS: Mapping[str, Mapping[str, Test]] = {
     "retry": {"page": _count, "until": _number, "tries": _count, "missing": _optional_bool, "why": _optional_text},
     "robots_retry": {
@@ -182,6 +188,12 @@ EVENTS: Mapping[str, Mapping[str, Test]] = {
         "nested": _is_bool,
     },
     "signals": {**dict.fromkeys(("site", "source"), _text), "found": _pages, "modified": _times, "listed": _pages},
+    "shard_start": {"crawl": _secret, **dict.fromkeys(("shard", "shards", "incarnation"), _count)},
+    "shard_cut": {**dict.fromkeys(("to", "number", "incarnation", "epoch"), _count), **SHARD_MASS},
+    "shard_got": {**dict.fromkeys(("from", "number", "incarnation"), _count), **SHARD_MASS},
+    "shard_epoch": {"epoch": _count},
+    "shard_acked": {"to": _count, "number": _count},
+    "shards_merged": {"crawl": _secret, "positions": _pages, "requests": _optional_count},
     "recovery": {"last_good": _count, "lost_commits": _count},
     "in_links": {"page": _count, "sources": _pages},
     "budgets": {
@@ -212,6 +224,8 @@ PAGES_OF: Mapping[str, tuple[str, ...]] = {  # details of events that are pages
     "epoch": ("starts",),
     "scout_sample": ("pages",),
     "topic": ("on", "off"),
+    "shard_cut": ("pages",),
+    "shard_got": ("pages",),
 }
 
 
@@ -262,6 +276,12 @@ def check_event(kind: str, at: Any, detail: Mapping[str, Any], pages: int) -> No
     for name, test in EVENTS.get(kind, {}).items():
         if not test(detail.get(name)):
             raise ValueError(f"an event {kind!r} has an invalid {name}: {str(detail.get(name))[:50]!r}")
+    if kind in ("shard_cut", "shard_got") and not (
+        len(detail["pages"]) == len(detail["masses"]) and len(detail["hops"]) in (0, len(detail["pages"]))
+    ):
+        raise ValueError(f"an event {kind!r} does not have one mass for each page")
+    if kind == "shard_start" and detail["shard"] >= detail["shards"]:
+        raise ValueError("an event 'shard_start' names a shard that does not exist")
     for value in map(detail.__getitem__, PAGES_OF.get(kind, ())):
         if max(value if isinstance(value, list) else [value], default=0) >= pages:
             raise ValueError(f"an event {kind!r} names a page without a URL")

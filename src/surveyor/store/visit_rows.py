@@ -34,6 +34,7 @@ def packed_rows(visits: Sequence[Visit]) -> list[tuple[object, ...]]:
             visit.size or None,
             visit.text_hash or None,
             _real(visit.expires),
+            visit.contexts or None,
         )
         for visit, links, outside, nofollow in zip(visits, *lists, strict=True)
     ]
@@ -53,7 +54,7 @@ def visits_of(rows: Sequence[Any], lists: Sequence[Sequence[IdArray]]) -> Iterat
     """Yield the visits of rows; `lists` are their links in scope, out of scope and nofollow."""
     for row, links, outside, nofollow in zip(rows, *lists, strict=True):
         page, kind, reason, target, _, status, at, seconds, digest, etag, changed = row[:11]
-        title, language, file, offset, length, size, text_digest, expires = row[13:]
+        title, language, file, offset, length, size, text_digest, expires, contexts = row[13:]
         yield Visit(
             page,
             kind,
@@ -74,4 +75,5 @@ def visits_of(rows: Sequence[Any], lists: Sequence[Sequence[IdArray]]) -> Iterat
             size or 0,
             text_digest or b"",
             expires or 0.0,
+            contexts or b"",
         )

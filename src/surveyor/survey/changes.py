@@ -20,13 +20,17 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from surveyor.errors import UsageError
+from surveyor.frames import Tabular, draw_bars
 from surveyor.outcome import Visit, has_changed
 from surveyor.store.journal import Journal
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 KINDS = {  # and their meanings
     "new": "fetched for the first time",
@@ -59,7 +63,7 @@ class PageChange:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Changes:
+class Changes(Tabular):
     """The pages that have changed since a time, most important first."""
 
     since: float
@@ -70,6 +74,13 @@ class Changes:
         """Count the pages of each kind, in the order of `KINDS`."""
         found = [change.kind for change in self.pages]
         return {kind: found.count(kind) for kind in KINDS if kind in found}
+
+    def _columns(self) -> dict[str, Any]:
+        return {name: [getattr(change, name) for change in self.pages] for name in PageChange.__slots__}
+
+    def _draw(self, axes: Axes) -> None:
+        counts = self.counts()
+        draw_bars(axes, list(counts), list(counts.values()), "pages")
 
     def to_dict(self, count: int | None = None) -> dict[str, Any]:
         """Return all fields as a dict, with at most `count` pages."""

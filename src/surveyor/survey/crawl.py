@@ -1,4 +1,4 @@
-"""Crawl from Python: `sv.crawl(seeds, until=…, contact=…)`, and the error of a crawl that fetched nothing."""
+"""Crawl from Python in one process, and the error of a crawl that fetched nothing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from surveyor.config import from_arguments
 from surveyor.crawler.seed_pages import Given, SeedPages
-from surveyor.crawler.session import Watch, run
+from surveyor.crawler.session import Result, Run, Watch, run
 from surveyor.crawler.sources.live import Connection
 from surveyor.crawler.start import (
     allow_named_hosts,
@@ -21,9 +21,10 @@ from surveyor.crawler.start import (
     survey_named,
 )
 from surveyor.errors import NothingFetched, UsageError
-from surveyor.fetch.http import run_sync
+from surveyor.fetch.event_loops import run_sync
 from surveyor.fetch.responses import LEFT
 from surveyor.stopping import Rule, as_rule, parse_rule
+from surveyor.survey.cell_display import CellDisplay
 from surveyor.survey.survey import Survey
 from surveyor.web.urls import host
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from surveyor.config import Settings
     from surveyor.fetch.addresses import Resolver
     from surveyor.fetch.http import Client
+    from surveyor.outcome import Outcome
     from surveyor.store.directory import SurveyFolder
 
 
@@ -42,6 +44,7 @@ class RunOptions:
     add_seeds: bool = False  # allow new seeds in an existing survey
     again: bool = False  # retry blocked pages
     from_last_good: bool = False  # truncate a damaged journal to the commits before the damage; the files are kept
+    quiet: bool = False  # no live progress in a notebook
     client: Client | None = None
     resolver: Resolver | None = None
 
@@ -54,29 +57,28 @@ def crawl(
     watch: Watch = lambda _run, _outcome: None,
     **options: Any,
 ) -> Survey:
-    """Crawl from seeds in order of importance until a rule is met, and open the survey.
-
-    Seeds may be a mapping from URLs to weights, in proportion to which random surfers jump to them; pages of weight 0
-    are listed: known in advance and fetched after all others, without an effect on coverage and ranks.
-
-    The options are the settings of the command line: contact, strategy, scope, include, exclude, depth, damping, delay,
-    concurrency, allow, archive, … (docs/reference/settings.md), and those of `RunOptions`: fresh, add_seeds, again,
-    from_last_good, client, resolver. If the folder holds a survey, it is resumed; `seeds` may also be that folder, and
-    seeds that are new in it need `add_seeds=True`.
-
-    `survey.goal_reached` is whether a rule of `until` was met, `survey.ending` how the crawl ended: reached,
-    unreachable (too much mass is blocked), exhausted (no page is left) or fruitless. If nothing was fetched in the
-    whole survey, `NothingFetched` is raised; its folder remains.
-    """
+    """Crawl in one process; see `surveyor.crawl`."""
     asked = None if until is None else as_rule(until)
     if isinstance(until, str):
         options["until"] = until
     folder, chosen, run_options = open_to_crawl(seeds, out, options)
     connection = Connection(run_options.client, run_options.resolver)
+    display = CellDisplay(shown=not run_options.quiet)
+
+    def report(now: Run, outcome: Outcome | None) -> None:
+        display.crawl(now)
+        watch(now, outcome)
+
     with folder:
         rule = parse_rule(chosen.until) if asked is None else asked
-        ending = run_sync(run(folder, chosen, rule, connection=connection, watch=watch))
-    survey = Survey(folder.folder)
+        ending = run_sync(run(folder, chosen, rule, connection=connection, watch=report))
+        display.end(ending)
+    return opened_after(folder.folder, ending, rule)
+
+
+def opened_after(folder: Path, ending: Result, rule: Rule) -> Survey:
+    """Open the survey of a crawl that has ended; raise an error if nothing was fetched."""
+    survey = Survey(folder)
     survey.ending, survey.goal = ending, rule
     if ending != "interrupted" and not survey.pages_fetched:
         with survey:
@@ -85,13 +87,16 @@ def crawl(
 
 
 def open_to_crawl(
-    seeds: Given, out: Path | str | None, options: Mapping[str, Any]
+    seeds: Given, out: Path | str | None, options: Mapping[str, Any], *, sharded: bool = False
 ) -> tuple[SurveyFolder, Settings, RunOptions]:
-    """Create a survey, or open it to resume; return it with the settings in effect and the other options."""
+    """Create a survey, or open it to resume; return it with the settings in effect and the other options.
+
+    A survey that has shards is opened only with `sharded`.
+    """
     names = [field.name for field in fields(RunOptions)]
     run_options = RunOptions(**{name: value for name, value in options.items() if name in names})
     settings = {name: value for name, value in options.items() if name not in names}
-    chosen = from_arguments(settings, ("out", "watch", *names))
+    chosen = from_arguments(settings, ("out", "watch", "cluster", "shards", *names))
     existing = None if run_options.fresh else survey_named(list(seeds) if isinstance(seeds, Mapping) else seeds, out)
     pages = SeedPages() if existing else SeedPages.of(seeds)
     if existing is None and not pages.weights:
@@ -102,7 +107,8 @@ def open_to_crawl(
         check_default(path, pages.urls, chosen, origins)
     if run_options.from_last_good:
         recover_journal(path)
-    folder, chosen = start(path, pages, chosen, origins, again=run_options.again, add_seeds=run_options.add_seeds)
+    again, add_seeds = run_options.again, run_options.add_seeds
+    folder, chosen = start(path, pages, chosen, origins, again=again, add_seeds=add_seeds, sharded=sharded)
     for notice in folder.notices:
         warnings.warn(notice, stacklevel=3)
     return folder, chosen, run_options

@@ -32,6 +32,7 @@ from surveyor.fetch.responses import LEFT, Reader
 from surveyor.outcome import NO_LINKS, Event, Outcome, RobotsFile, Visit
 from surveyor.store.directory import SurveyFolder
 from surveyor.store.manifest import Manifest
+from surveyor.web import link_context
 from surveyor.web.urls import Urls
 
 if TYPE_CHECKING:
@@ -201,7 +202,10 @@ class CopiedOutcomes:
         lists = {name: self._new_id[getattr(visit, name)] for name in LINK_LISTS}
         target = -1 if visit.target < 0 else int(self._new_id[visit.target])
         page = int(self._new_id[visit.page])
-        judged = self._reader.judged(replace(visit, page=page, target=target, warc=None, size=0, **lists))
+        before = link_context.order(visit.page, [getattr(visit, name) for name in LINK_LISTS])
+        contexts = link_context.renumbered(visit.contexts, page, before, self._new_id[before])
+        fields = {"page": page, "target": target, "contexts": contexts, **lists}
+        judged = self._reader.judged(replace(visit, warc=None, size=0, **fields))
         self._reader.recall(judged)
         return judged
 

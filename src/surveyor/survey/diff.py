@@ -12,6 +12,8 @@ Pages are matched by URL. A survey is incomplete, so a difference is certain onl
   no page is waiting or blocked there, so that no link leads to it.
 - **moved**, **blocked**: read in the old survey; in the new one an alias of another page (redirect or canonical URL),
   or blocked.
+- **broken link**, **repaired link**: a URL that fetched pages link to is gone now, and was not; or the other way round.
+- **retitled**, **other canonical**: read in both, with another title; an alias of another page than before.
 - **changed**: read in both, with different bytes (by hash). Pages that show the time of day always change.
 
 Surveys with different seeds, damping or scope measure different things; `differing` lists these settings.
@@ -25,10 +27,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from surveyor.crawler.replay import SCOPE
+from surveyor.frames import BARS, Tabular, draw_bars
 from surveyor.rank.comparison import kendall, l1, overlap
 from surveyor.survey.tables import STATUSES, positions
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from surveyor.survey.survey import Survey
 
 MEASURED = (*SCOPE, "damping")  # settings that change what is measured
@@ -45,6 +50,10 @@ KINDS = {  # and their meanings
     "fallen": "by more than the error bound of both surveys",
     "perhaps risen": "on the links as fetched, within the error bound of both surveys",
     "perhaps fallen": "on the links as fetched, within the error bound of both surveys",
+    "broken link": "linked to and gone now; it was not gone before",
+    "repaired link": "gone before; it can be fetched, or no page links to it any more",
+    "retitled": "another title",
+    "other canonical": "redirects to another page than before, or names another one as canonical",
     "changed": "different content",
 }
 
@@ -72,7 +81,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Difference:
+class Difference(Tabular):
     """Differences between two surveys."""
 
     differing: dict[str, tuple[Any, Any]]  # settings that define what is measured: name -> old, new
@@ -83,6 +92,15 @@ class Difference:
     overlap: float  # share of the best pages that is in both lists
     kendall: float  # Kendall's tau over the pages in either list, from -1 to 1
     l1: float  # the sum of all differences of shares, from 0 to 2
+
+    def _columns(self) -> dict[str, Any]:
+        rows = [change.to_dict() for found in self.changes.values() for change in found]
+        return {name: [row[name] for row in rows] for name in Change.__slots__}
+
+    def _draw(self, axes: Axes) -> None:
+        found = sorted((one for rows in self.changes.values() for one in rows), key=lambda one: -one.weight)[:BARS]
+        moved = [(one.new_share or 0.0) - (one.old_share or 0.0) for one in found]
+        draw_bars(axes, [f"{one.kind}: {one.url}" for one in found], moved, "change of the share")
 
     def to_dict(self, count: int | None = None) -> dict[str, Any]:
         """Return all fields as a dict, with at most `count` pages of each kind."""
@@ -108,7 +126,7 @@ def compare(old: Survey, new: Survey) -> Difference:
     before, after = _Side(old), _Side(new)
     margin = before.unsure + after.unsure
     changes: dict[str, list[Change]] = {kind: [] for kind in KINDS}
-    for url in dict.fromkeys([*before.read, *after.read, *before.number, *after.number]):
+    for url in dict.fromkeys([*before.read, *after.read, *before.number, *after.number, *before.known, *after.known]):
         for kind in _kinds(before, after, url, margin):
             changes[kind].append(_change(kind, before, after, url))
     for found in changes.values():
@@ -127,9 +145,17 @@ class _Side:
         self.unsure = survey.unsettled + ranking.error
         self.error = ranking.error
         hashes = survey.tables.hashes()
-        pages = zip(ranked.pages.tolist(), ranked.read.tolist(), self.number, strict=True)
-        self.read = {url: hashes.get(page, b"") for page, read, url in pages if read}
+        every = [*zip(ranked.pages.tolist(), ranked.read.tolist(), self.number, strict=True)]
+        self.read = {url: hashes.get(page, b"") for page, read, url in every if read}
         self._urls, self._statuses = survey.tables.urls, survey.tables.statuses
+        titles = survey.tables.titles()
+        self.titles = {url: titles.get(page, "") for page, read, url in every if read}
+        self.known = [*self._urls.added(0)]
+
+    def end(self, url: str) -> str:
+        """Return the page at the end of the redirects and canonical URLs of a known page."""
+        page = self._urls.find(url)
+        return "" if page is None else self._urls[int(self._urls.canonical(np.array([page], np.int32))[0])]
 
     def share(self, url: str) -> float | None:
         page = self.number.get(url)
@@ -147,7 +173,13 @@ class _Side:
 
 def _kinds(before: _Side, after: _Side, url: str, margin: float) -> list[str]:
     """Return the kinds of differences of a page."""
-    now = after.kind(url)
+    now, was = after.kind(url), before.kind(url)
+    if now == "gone" and was != "gone" and url not in before.read:
+        return ["broken link"]
+    if was == "gone" and (now in ("fetched", "redirected") or (not now and after.finished)):
+        return ["repaired link"]
+    if now == was == "redirected" and before.end(url) != after.end(url):
+        return ["other canonical"]
     if url in after.read and not before.kind(url):
         return ["new" if before.finished else "first seen"]
     if url in before.read and not now:
@@ -159,8 +191,9 @@ def _kinds(before: _Side, after: _Side, url: str, margin: float) -> list[str]:
     if old is not None and new is not None and abs(new - old) > before.error + after.error:
         sure = "" if abs(new - old) > margin else "perhaps "
         kinds.append(sure + ("risen" if new > old else "fallen"))
-    if url in before.read and url in after.read and before.read[url] != after.read[url]:
-        kinds.append("changed")
+    if url in before.read and url in after.read:
+        kinds += ["retitled"] if before.titles[url] != after.titles[url] else []
+        kinds += ["changed"] if before.read[url] != after.read[url] else []
     return kinds
 
 

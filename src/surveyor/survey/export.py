@@ -1,4 +1,6 @@
-"""Export of a survey: tables as Parquet, CSV or JSON lines, a small graph for drawing, an index of the WARC archive.
+"""Export of a survey: tables, texts, a sitemap, a small graph for drawing, an index of the WARC archive.
+
+Tables are Parquet, CSV, JSON lines or Excel workbooks; texts are a table, Markdown or llms.txt.
 
 A file is renamed into place when it is complete. Existing files are not overwritten unless requested.
 
@@ -12,7 +14,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TextIO, get_args
@@ -22,19 +23,28 @@ import numpy as np
 
 from surveyor.errors import UsageError
 from surveyor.graph.formats.streams import atomic_write
+from surveyor.stopping import ProgressCallback, silent
 from surveyor.store import tabular
+from surveyor.store.spreadsheet import write_xlsx
 from surveyor.store.tabular import Batch, Columns, write_csv_rows
+from surveyor.survey.sitemap_export import Sitemap, sitemap, sitemap_files, write_sitemap, write_sitemap_files
 from surveyor.survey.tables import RANKS, STATUSES, TABLES, Tables
+from surveyor.survey.text_export import text_batches, texts_for, write_llms, write_markdown
+from surveyor.survey.texts import COLUMNS as TEXT_COLUMNS
+from surveyor.survey.texts import TextCounts, Texts
 from surveyor.web.urls import host
 
 if TYPE_CHECKING:
     from surveyor.arrays import IntArray
     from surveyor.survey.survey import Survey
 
-Format = Literal["parquet", "csv", "jsonl", "gexf", "graphml", "warc"]
+Format = Literal["parquet", "csv", "jsonl", "xlsx", "markdown", "llms.txt", "sitemap", "gexf", "graphml", "warc"]
 Level = Literal["pages", "hosts"]
 SUFFIXES = {f".{name}": name for name in ("parquet", "csv", "jsonl", "gexf", "graphml")}
-SUFFIXES |= {".ndjson": "jsonl", ".cdxj": "warc"}
+SUFFIXES |= {".ndjson": "jsonl", ".cdxj": "warc", ".xlsx": "xlsx", ".md": "markdown", ".xml": "sitemap"}
+TEXTS = "text"  # the table of texts, most important first
+TEXT_FORMATS = ("markdown", "llms.txt")
+BINARY = ("parquet", "xlsx")
 FOLDER = ("pages", "links", "ranks", "hosts", "visits")  # tables in a folder of Parquet files
 DEFAULT_NODES = 500  # pages or hosts in a graph for drawing
 NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -51,41 +61,117 @@ class ExportOptions:
     top: int | None = None
     replace: bool = False
     raw: bool = False  # CSV without escapes
+    tokens: int | None = None  # texts: stop before more tokens than this
+    duplicates: bool = False  # texts: keep pages whose text is nearly that of a more important one
+    markdown: bool = False  # texts in a table: as Markdown
 
     def __post_init__(self) -> None:
         if self.format is not None and self.format not in get_args(Format):
             choices = ", ".join(get_args(Format))
             raise UsageError(f"format must be one of {choices}, got {self.format!r}", hint="omit it to use the suffix")
-        if self.table not in TABLES:
-            raise UsageError(f"there is no table {self.table!r}", hint=f"known: {', '.join(TABLES)}")
+        if self.table not in TABLES and self.table != TEXTS:
+            raise UsageError(f"there is no table {self.table!r}", hint=f"known: {', '.join([*TABLES, TEXTS])}")
 
 
-def export(survey: Survey, to: Path | str, options: ExportOptions) -> list[Path]:
-    """Write a survey to a file or, as Parquet, a folder; return the files."""
-    path = Path(to)
-    kind = options.format or _by_name(path)
-    if options.top is not None and (options.table != "pages" or kind == "warc"):
-        problem = f"top is for pages and graphs, not for {'warc' if kind == 'warc' else options.table}"
-        raise UsageError(problem, hint="omit it, or use `surveyor sql` with LIMIT")
-    if kind == "parquet" and path.suffix != ".parquet":
+@dataclass(slots=True)
+class ExportedContent:
+    """What an export of texts, of a sitemap or of a workbook contains and left out."""
+
+    progress: ProgressCallback = silent
+    texts: TextCounts | None = None
+    sitemap: Sitemap | None = None
+    cells_cut: int = 0  # texts that were too long for a cell of Excel
+
+    def begin(self, survey: Survey, kind: str, options: ExportOptions) -> Texts:
+        """Return the texts of an export; their counts are complete at its end."""
+        texts = texts_for(survey, kind, options, self.progress)
+        self.texts = texts.counts
+        return texts
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what is known as plain values."""
+        found = {"texts": self.texts, "sitemap": self.sitemap}
+        cut = {"cells_cut": self.cells_cut} if self.cells_cut else {}
+        return {name: part.to_dict() for name, part in found.items() if part is not None} | cut
+
+
+def export(
+    survey: Survey, to: Path | str, options: ExportOptions, *, about: ExportedContent | None = None
+) -> list[Path]:
+    """Write a survey to a file or, as Parquet, a folder; return the files. `about` gets what was exported."""
+    path, about = Path(to), about or ExportedContent()
+    kind = options.format or _by_name(path, options.table)
+    _check(kind, options)
+    if kind == "parquet" and path.suffix != ".parquet" and options.table != TEXTS:
         _check_free([path / f"{name}.parquet" for name in FOLDER], replace=options.replace)
         return parquet_files(survey.tables, path)
     _check_free([path], replace=options.replace)
+    if kind == "sitemap":
+        about.sitemap = made = sitemap(survey, options.top)
+        paths = sitemap_files(made, path)
+        _check_free(paths, replace=options.replace)
+        write_sitemap_files(made, paths)
+        return paths
+    if kind == "parquet":
+        tabular.write_parquet(path, *_table(survey, options, about))
+    elif kind == "xlsx":
+        names, batches = _table(survey, options, about)
+        with atomic_write(path) as draft:
+            about.cells_cut = write_xlsx(draft, names, _rows(names, batches), options.table)
+    else:
+        with atomic_write(path) as draft, draft.open("w", encoding="utf-8", errors="replace", newline="") as file:
+            _write(survey, kind, options, file, about)
+    return [path]
+
+
+def export_text(survey: Survey, file: TextIO, options: ExportOptions, *, about: ExportedContent | None = None) -> None:
+    """Write a survey to a stream; the default format is CSV."""
+    kind = options.format or "csv"
+    if kind in BINARY:
+        name = "Parquet" if kind == "parquet" else "an Excel workbook"
+        raise UsageError(f"a stream of text cannot hold {name}", hint="name a file, or choose --format csv or jsonl")
+    _check(kind, options)
+    _write(survey, kind, options, file, about or ExportedContent())
+
+
+def _write(survey: Survey, kind: str, options: ExportOptions, file: TextIO, about: ExportedContent) -> None:
+    """Write a format of text."""
     if kind in ("gexf", "graphml"):
         subgraph = top_subgraph(survey, options.level, DEFAULT_NODES if options.top is None else options.top)
-        _write(path, partial(write_gexf if kind == "gexf" else write_graphml, subgraph))
+        (write_gexf if kind == "gexf" else write_graphml)(subgraph, file)
     elif kind == "warc":
-        _write(path, partial(_write_index, survey.tables))
+        _write_index(survey.tables, file)
+    elif kind == "sitemap":
+        about.sitemap = sitemap(survey, options.top)
+        write_sitemap(about.sitemap, file)
+    elif kind in TEXT_FORMATS:
+        texts = about.begin(survey, kind, options)
+        (write_markdown if kind == "markdown" else write_llms)(texts, file)
     else:
-        names, batches = _table(survey.tables, options.table, options.top)
-        if kind == "parquet":
-            tabular.write_parquet(path, names, batches)
-        elif kind == "csv":
-            rows = chain([list(names)], _rows(names, batches))
-            _write(path, partial(write_csv_rows, rows=rows, raw=options.raw))
+        names, batches = _table(survey, options, about)
+        if kind == "csv":
+            write_csv_rows(file, chain([list(names)], _rows(names, batches)), raw=options.raw)
         else:
-            _write(path, partial(_write_jsonl, names, batches))
-    return [path]
+            _write_jsonl(names, batches, file)
+
+
+def _check(kind: str, options: ExportOptions) -> None:
+    """Reject options that do not apply to a format or table."""
+    texts = options.table == TEXTS or kind in TEXT_FORMATS
+    if kind in (*TEXT_FORMATS, "sitemap", "warc", "gexf", "graphml") and options.table not in _tables_of(kind):
+        raise UsageError(f"{kind} does not hold the table {options.table}", hint="omit the table, or choose jsonl")
+    if options.top is not None and not texts and (options.table != "pages" or kind == "warc"):
+        problem = f"top is for pages and graphs, not for {'warc' if kind == 'warc' else options.table}"
+        raise UsageError(problem, hint="omit it, or use `surveyor sql` with LIMIT")
+    if not texts:
+        for name in ("tokens", "duplicates", "markdown"):
+            if getattr(options, name):
+                raise UsageError(f"{name} is for texts", hint="add --table text, or --format markdown or llms.txt")
+
+
+def _tables_of(kind: str) -> tuple[str, ...]:
+    """Return the tables that a format without tables accepts: the default, and texts where it holds them."""
+    return ("pages", TEXTS) if kind in TEXT_FORMATS else ("pages",)
 
 
 def parquet_files(tables: Tables, folder: Path) -> list[Path]:
@@ -97,12 +183,14 @@ def parquet_files(tables: Tables, folder: Path) -> list[Path]:
     return paths
 
 
-def _by_name(path: Path) -> str:
-    kind = SUFFIXES.get(path.suffix.lower())
+def _by_name(path: Path, table: str) -> str:
+    kind = "llms.txt" if path.name.lower() == "llms.txt" else SUFFIXES.get(path.suffix.lower())
     if kind is None and path.suffix and not path.is_dir():
         raise UsageError(
             f"the suffix of {path} is not a known format", hint=f"set --format: {', '.join(get_args(Format))}"
         )
+    if kind is None and table == TEXTS:
+        raise UsageError("texts are one file, not a folder", hint="name a file such as texts.jsonl or texts.parquet")
     return kind or "parquet"
 
 
@@ -116,28 +204,26 @@ def _check_free(paths: list[Path], *, replace: bool) -> None:
             raise UsageError(f"{path.parent} is not a folder", hint="choose another name")
 
 
-def _write(path: Path, write: Callable[[TextIO], None]) -> None:
-    with atomic_write(path) as draft, draft.open("w", encoding="utf-8", errors="replace", newline="") as file:
-        write(file)
-
-
-def _table(tables: Tables, name: str, top: int | None) -> tuple[Columns, Iterator[Batch]]:
+def _table(survey: Survey, options: ExportOptions, about: ExportedContent) -> tuple[Columns, Iterator[Batch]]:
     """Return the columns of a table and its rows; pages include their ranks."""
+    name, tables = options.table, survey.tables
+    if name == TEXTS:
+        return TEXT_COLUMNS, text_batches(about.begin(survey, "table", options))
     if name != "pages":
         return TABLES[name], tables.batches(name)
-    more = {column: kind for column, kind in RANKS.items() if column != "page"}
+    more = {column: kind for column, kind in RANKS.items() if column != "id"}
     every = _ranked(tables)
-    return {**TABLES["pages"], **more}, every if top is None else iter([_best(every, top)])
+    return {**TABLES["pages"], **more}, every if options.top is None else iter([_best(every, options.top)])
 
 
 def _ranked(tables: Tables) -> Iterator[Batch]:
     """Yield pages with their ranks, None for pages without."""
     ranks = next(tables.batches("ranks"))
     row = np.full(tables.size, -1, np.int64)
-    row[ranks["page"]] = np.arange(len(ranks["page"]))
+    row[ranks["id"]] = np.arange(len(ranks["id"]))
     for batch in tables.batches("pages"):
-        rows = row[list(batch["page"])].tolist()
-        more = {name: ranks[name] for name in RANKS if name != "page"}
+        rows = row[list(batch["id"])].tolist()
+        more = {name: ranks[name] for name in RANKS if name != "id"}
         yield batch | {name: [None if at < 0 else values[at].item() for at in rows] for name, values in more.items()}
 
 
@@ -180,7 +266,7 @@ def _write_index(tables: Tables, file: TextIO) -> None:
         for row in zip(*batch.values(), strict=True):
             visit: Mapping[str, Any] = dict(zip(batch, row, strict=True))
             if visit["warc_file"] is not None:
-                lines.append(_index_line(urls[visit["page"]], visit))
+                lines.append(_index_line(urls[visit["id"]], visit))
     file.writelines(sorted(lines))
 
 

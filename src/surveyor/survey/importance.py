@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from surveyor.arrays import FloatArray, IdArray, IntArray, data_frame, read_only
+from surveyor.arrays import FloatArray, IdArray, IntArray, read_only
 from surveyor.crawler.replay import Derived, derive
 from surveyor.crawler.strategies import by_name
 from surveyor.crawler.strategies.opic import Opic
 from surveyor.errors import UsageError
+from surveyor.frames import Tabular, draw_shares
 
 if TYPE_CHECKING:
-    import polars
+    from matplotlib.axes import Axes
 
     from surveyor.crawler.strategies.strategy import Strategy
     from surveyor.store.directory import SurveyFolder
@@ -30,7 +31,7 @@ METHODS = ("opic", "adaptive")
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Importance:
+class Importance(Tabular):
     """Estimated importance of the known pages in scope, best first; pages that redirect are not among them."""
 
     method: str  # name of the strategy: opic, adaptive:fixed, …
@@ -65,16 +66,18 @@ class Importance:
         """Return the summary, and the best pages as `top`."""
         return {**self.summary(), "top": self.top(count)}
 
-    def to_polars(self) -> polars.DataFrame:
-        """Return page, url, share and fetches as a Polars table."""
+    def _columns(self) -> dict[str, Any]:
         urls = [self.names[page] for page in self.pages.tolist()]
-        return data_frame({"page": self.pages, "url": urls, "share": self.shares, "fetches": self.fetches})
+        return {"id": self.pages, "url": urls, "share": self.shares, "fetches": self.fetches}
+
+    def _draw(self, axes: Axes) -> None:
+        draw_shares(axes, self.shares)
 
     def __repr__(self) -> str:
         bound = self.reason if self.error is None else f"error at most {self.error:.2g}"
         return f"Importance({self.method}, {self.pages.size:,} pages, {self.total_fetches:,} fetches, {bound})"
 
-    def _repr_html_(self) -> str:
+    def _html(self) -> str:
         rows = "".join(
             f"<tr><td>{row['share']:.3%}</td><td>{row['fetches']:,}</td><td>{escape(row['url'])}</td></tr>"
             for row in self.top()

@@ -27,12 +27,12 @@ from uuid import UUID
 
 import numpy as np
 
-from surveyor.arrays import data_frame
 from surveyor.errors import MissingExtra, UsageError
+from surveyor.frames import Tabular, draw_bars
 from surveyor.survey.tables import TABLES
 
 if TYPE_CHECKING:
-    import polars
+    from matplotlib.axes import Axes
 
     from surveyor.survey.tables import Tables
 
@@ -67,7 +67,7 @@ HELP = "`surveyor sql SURVEY` lists tables and columns"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class QueryResult:
+class QueryResult(Tabular):
     """Result of a query: column names, and rows of plain values."""
 
     columns: tuple[str, ...]
@@ -80,9 +80,22 @@ class QueryResult:
         """Return the values of each column; of columns with the same name, the last."""
         return {name: [row[number] for row in self.rows] for number, name in enumerate(self.columns)}
 
-    def to_polars(self) -> polars.DataFrame:
-        """Return a Polars data frame."""
-        return data_frame(self.rows, schema=list(self.columns), orient="row", infer_schema_length=None)
+    def _columns(self) -> dict[str, Any]:
+        return self.to_dict()
+
+    def _draw(self, axes: Axes) -> None:
+        columns = self.to_dict()
+        numbers = {name: values for name, values in columns.items() if _are_numbers(values)}
+        others = [values for name, values in columns.items() if name not in numbers]
+        if others and numbers:
+            name, values = next(iter(numbers.items()))
+            draw_bars(axes, others[0], [value or 0.0 for value in values], name)
+            return
+        for name, values in numbers.items():
+            axes.plot([math.nan if value is None else value for value in values], label=name)
+        axes.set_xlabel("row")
+        if numbers:
+            axes.legend()
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -91,6 +104,9 @@ class QueryResult:
         return f"QueryResult({len(self.rows):,}{'+' * self.more} rows: {', '.join(self.columns)})"
 
     def _repr_html_(self) -> str:
+        return self._html()  # a table of any rows needs no picture
+
+    def _html(self) -> str:
         def line(cells: Sequence[Any], tag: str) -> str:
             shown = "".join(f"<{tag}>{'' if cell is None else escape(str(cell))}</{tag}>" for cell in cells)
             return f"<tr>{shown}</tr>"
@@ -98,6 +114,12 @@ class QueryResult:
         rows = "".join(line(row, "td") for row in self.rows[:SHOWN])
         rest = f"<p>{len(self.rows):,} rows, the first {SHOWN} shown</p>" if len(self.rows) > SHOWN else ""
         return f"<table>{line(self.columns, 'th')}{rows}</table>{rest}"
+
+
+def _are_numbers(values: Sequence[Any]) -> bool:
+    return any(value is not None for value in values) and all(
+        value is None or (isinstance(value, int | float) and not isinstance(value, bool)) for value in values
+    )
 
 
 def run_query(

@@ -10,8 +10,9 @@ Results are computed on first access from the journal at that time; `refresh` di
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
@@ -26,6 +27,8 @@ from surveyor.crawler.graphless import restore
 from surveyor.crawler.ledger import CoverageInterval
 from surveyor.crawler.replay import Derived, Ranked, derive, require_graph, scope_of, to_graph
 from surveyor.crawler.scout_walks import ScoutWalks
+from surveyor.crawler.shards.merge import refresh
+from surveyor.frames import Tabular, draw_shares
 from surveyor.graph.csr import Graph
 from surveyor.outcome import Outcome, Visit
 from surveyor.rank.pagerank import Ranking, pagerank
@@ -37,14 +40,20 @@ from surveyor.web.javascript import NEEDS_JAVASCRIPT
 from surveyor.web.scope import IN_SCOPE
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from surveyor.graph.condense import CondensedGraph
     from surveyor.graph.hosts_and_domains import Level
+    from surveyor.store.warc import Archive
     from surveyor.survey.changes import Changes
     from surveyor.survey.diff import Difference
     from surveyor.survey.importance import Importance
     from surveyor.survey.sql import Engine, QueryResult
     from surveyor.survey.tables import Tables
+    from surveyor.survey.texts import Texts
     from surveyor.survey.url_status import UrlStatus
+    from surveyor.web.link_context import LinkContext
+    from surveyor.web.page_text import PageText
     from surveyor.web.suffixes import Suffixes
 
 Teleport = Literal["seeds", "uniform"]
@@ -63,11 +72,14 @@ class History:
     sampled: FloatArray | None = None  # the sampled lower bound, if the crawl made walks
 
 
-class Survey:
+class Survey(Tabular):
     """A crawl on disk, open for reading; another process may be writing to it."""
 
     def __init__(self, folder: Path | str, *, state: Derived | None = None) -> None:
         """Open a survey; `state`, if this process has just crawled it, saves restoring it from disk."""
+        self.notice = refresh(Path(folder))  # why the latest visits of shards are missing, if they are
+        if self.notice:
+            warnings.warn(self.notice, stacklevel=2)
         self._folder = SurveyFolder.open(Path(folder), write=False)
         self._state = state
         self.ending = ""  # of the crawl, if it ran in this process: reached, unreachable, exhausted, interrupted
@@ -170,6 +182,11 @@ class Survey:
         return int(self._derived.crawl.ledger.waiting.size)
 
     @property
+    def archive(self) -> Archive:
+        """The responses of the servers; UsageError if they are not stored."""
+        return self._folder.archive
+
+    @property
     def visits(self) -> int:
         """Number of outcomes in the journal."""
         return self._folder.journal.position
@@ -266,6 +283,22 @@ class Survey:
         """Yield id, URL and latest visit of each known page, in or out of scope."""
         return self._folder.pages()
 
+    def text(self, url: str) -> PageText:
+        """Return the main text of a page as plain text and as Markdown, with its language; needs the archive."""
+        from surveyor.survey.texts import text_of
+
+        return text_of(self, url)
+
+    def texts(self, *, progress: ProgressCallback = silent, **options: Any) -> Texts:
+        """Iterate over the main texts of the fetched pages, most important first; needs the archive.
+
+        Options: `form` (text or markdown), `tokens` and `top` (limits), `duplicates` (keep pages whose text is nearly
+        that of a more important one).
+        """
+        from surveyor.survey.texts import TextOptions, Texts
+
+        return Texts(self, TextOptions(**options), progress)
+
     def blocked(self) -> list[dict[str, Any]]:
         """Return the reasons of blocked pages, with the number of pages and their importance, most first."""
         ledger = self._derived.crawl.ledger
@@ -354,6 +387,28 @@ class Survey:
         require_graph(self._folder)
         return status_of(self._folder.journal, self._derived, self.tables, resolve(self.tables, url))
 
+    def link_contexts(self, target: str, sources: Iterable[str]) -> dict[str, LinkContext]:
+        """Return how pages link to a URL, or to an alias of it: text, element, position and rel, by source URL.
+
+        Sources that do not link to it, or whose links are stored without context, are omitted.
+        """
+        from surveyor.store.tabular import contexts_of
+
+        found: dict[str, LinkContext] = {}
+        urls = self._derived.urls
+        goal = urls.find(target)
+        for source in sources:
+            page = urls.find(source)
+            visit = None if page is None else self.journal.last_visit(page, "fetched")
+            if goal is None or visit is None or not visit.contexts:
+                continue
+            contexts = contexts_of(self.journal, visit)
+            ids = np.fromiter(contexts, np.int32, len(contexts))
+            leading = ids[urls.canonical(ids) == goal]
+            if leading.size:
+                found[source] = contexts[int(leading[0])]
+        return found
+
     def blocked_pages(self, count: int = 20) -> list[dict[str, Any]]:
         """Return blocked pages: url, waiting importance and reason, most first."""
         require_graph(self._folder)
@@ -439,9 +494,9 @@ class Survey:
         return run_query(self.tables, query, seconds=seconds, limit=limit, engine=engine)
 
     def export(self, to: Path | str, **settings: Any) -> list[Path]:
-        """Export as Parquet, CSV, JSON lines, GEXF, GraphML or an index of the WARC files; return the files.
+        """Export as Parquet, CSV, JSON lines, Excel, Markdown, llms.txt, sitemap, GEXF, GraphML or CDXJ; return paths.
 
-        Settings are those of `surveyor export`: format, table, top, level, raw, replace.
+        Settings are those of `surveyor export`: format, table, top, level, raw, replace, tokens, duplicates, markdown.
         """
         from surveyor.survey.export import ExportOptions, export
 
@@ -478,7 +533,17 @@ class Survey:
         pages = f"{self.pages_fetched:,} pages fetched of {self.pages_known:,} known"
         return f"Survey({self.folder.name}, {pages}, {captured})"
 
-    def _repr_html_(self) -> str:
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Survey, (self.folder.absolute(),)
+
+    def _columns(self) -> dict[str, Any]:
+        rows = self.top(self._all.graph.pages)
+        return {name: [row[name] for row in rows] for name in ("url", "share", "score", "in_links", "fetched")}
+
+    def _draw(self, axes: Axes) -> None:
+        draw_shares(axes, self.ranking.scores)
+
+    def _html(self) -> str:
         rows = "".join(
             f"<tr><td>{row['score']:.0f}</td><td>{row['share']:.3%}</td><td>{escape(row['url'])}</td></tr>"
             for row in self.top(10)

@@ -2,6 +2,7 @@
 
     pages     every known URL: status, distance from the seeds, number of links
     links     source and target, as each page was last read
+    anchors   text, element, rel and position of each link
     ranks     share, score and position of the pages in scope
     hosts     pages, importance and bytes by host
     visits    every outcome, in the order of the journal
@@ -40,7 +41,7 @@ STATUSES = (
 )  # status by number, as in kernels/mass.py
 NOFOLLOW = "only nofollow links lead here"
 PAGES: Columns = {
-    "page": "int32",
+    "id": "int32",
     "url": "string",
     "host": "string",
     "domain": "string",
@@ -49,10 +50,15 @@ PAGES: Columns = {
     "in_links": "int64",
     "out_links": "int64",
 }
-RANKS: Columns = {"page": "int32", "share": "float64", "score": "float64", "position": "int64"}
+RANKS: Columns = {"id": "int32", "share": "float64", "score": "float64", "position": "int64"}
 TABLES: dict[str, Columns] = {
     "pages": PAGES,
     "links": {"source": "int32", "target": "int32", "kind": "string", "in_scope": "int32"},
+    "anchors": {
+        "source": "int32",
+        "target": "int32",
+        **dict.fromkeys(("text", "element", "rel", "position"), "string"),
+    },
     "ranks": RANKS,
     "hosts": {
         "host": "string",
@@ -115,6 +121,11 @@ class Tables:
         visits = islice(self._journal.visits(), self._journal.position)
         return {visit.page: visit.hash for visit in visits if visit.kind == "fetched"}
 
+    def titles(self) -> dict[int, str]:
+        """Return the title of each page as it was last read."""
+        visits = islice(self._journal.visits(), self._journal.position)
+        return {visit.page: visit.title for visit in visits if visit.kind == "fetched"}
+
     def out_of_scope(self, url: str) -> str | None:
         """Return why a URL is out of scope at any depth; None if it may be in scope."""
         return self._scope.why_not(url)
@@ -149,6 +160,10 @@ class Tables:
         every[self._ranked.pages] = values
         return every
 
+    def depths(self) -> IntArray:
+        """Return the number of links from the nearest seed of each page of the journal, -1 where it is not known."""
+        return self._by_page(self._depths())
+
     def _depths(self) -> IntArray:
         """Return the distance in links of each page of the graph from the nearest seed; -1 if unreachable."""
         graph = self._ranked.graph
@@ -171,10 +186,14 @@ class Tables:
             batch["in_scope"] = (self.statuses[batch["target"]] > 0).astype(np.int32)
             yield batch
 
+    def _anchors(self) -> Iterator[Batch]:
+        require_graph(self._folder)
+        return tabular.batched(TABLES["anchors"], tabular.anchor_rows(self._journal))
+
     def _ranks(self) -> Iterator[Batch]:
         ranking = self._ranking()
         yield {
-            "page": self._ranked.pages,
+            "id": self._ranked.pages,
             "share": ranking.scores,
             "score": np.round(ranking.log_scores(), 3),
             "position": positions(ranking.scores),

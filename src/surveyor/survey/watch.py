@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,13 +17,18 @@ from surveyor.crawler.watching import TRACKING, Ending, Report, WatchOptions
 from surveyor.crawler.watching import Watch as RunningWatch
 from surveyor.crawler.watching import watch as run_watch
 from surveyor.errors import SurveyError, UsageError
-from surveyor.fetch.http import run_sync
+from surveyor.fetch.event_loops import in_thread, run_sync
+from surveyor.frames import Tabular, draw_bars
 from surveyor.store.layout import is_survey
+from surveyor.survey.cell_display import CellDisplay
 from surveyor.survey.changes import Changes, PageChange, changes
 from surveyor.web.urls import normalise
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from surveyor.config import Settings
+    from surveyor.crawler.revisit_plan import Finding
     from surveyor.fetch.addresses import Resolver
     from surveyor.fetch.http import Client
     from surveyor.outcome import Outcome
@@ -30,7 +36,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class WatchResult:
+class WatchResult(Tabular):
     """What a watch did, from its start to its end."""
 
     survey: Path
@@ -51,6 +57,12 @@ class WatchResult:
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as a dict."""
         return {**asdict(self), "survey": str(self.survey)}
+
+    def _columns(self) -> dict[str, Any]:
+        return {"finding": list(self.found), "pages": list(self.found.values())}
+
+    def _draw(self, axes: Axes) -> None:
+        draw_bars(axes, list(self.found), list(self.found.values()), "pages")
 
     def __repr__(self) -> str:
         found = ", ".join(f"{count:,} {kind}" for kind, count in self.found.items()) or "no change"
@@ -130,6 +142,7 @@ class RevisitOptions:
     )
     feeds: Sequence[str] = ()  # URLs of feeds that are read for signals of change
     lists: bool = True  # read the sitemaps of the sites, and the feeds
+    quiet: bool = False  # no live progress in a notebook
     client: Client | None = None
     resolver: Resolver | None = None
 
@@ -150,7 +163,7 @@ def watch(
 
     `report(watch, outcome, finding)` is called with each outcome and what it found ("" if nothing has changed), and
     periodically without an outcome. The options are the settings of the command line, and those of `RevisitOptions`:
-    audit_days, importance, feeds, lists, client, resolver.
+    audit_days, importance, feeds, lists, quiet, client, resolver.
     """
     path, names = Path(survey), [field.name for field in fields(RevisitOptions)]
     own = RevisitOptions(**{name: value for name, value in options.items() if name in names})
@@ -161,14 +174,33 @@ def watch(
     folder, settings = open_to_watch(path, chosen, dict.fromkeys(given, "argument"))
     for notice in folder.notices:
         warnings.warn(notice, stacklevel=2)
-    meter = Meter(report)
+    display = CellDisplay(shown=not own.quiet)
+
+    def show(run: RunningWatch, outcome: Outcome | None, finding: Finding) -> None:
+        display.watch(run)
+        report(run, outcome, finding)
+
+    meter = Meter(show)
     with folder:
         connection = Connection(own.client, own.resolver)
         ending = run_sync(run_watch(folder, settings, asked, connection=connection, report=meter))
+        display.end(ending)
         result = meter.result(ending)
     if result is None:
         raise SurveyError(f"{path} was interrupted before the watch started", hint="run it again")
     return result
+
+
+async def watch_async(
+    survey: Path | str,
+    *,
+    rate: str | int | None = None,
+    once: bool = False,
+    report: Report = lambda _watch, _outcome, _finding: None,
+    **options: Any,
+) -> WatchResult:
+    """Watch as `watch` does, in a thread, so that the event loop of the caller stays free; cancelling it saves."""
+    return await in_thread(partial(watch, survey, rate=rate, once=once, report=report, **options))
 
 
 def open_to_watch(path: Path, chosen: Settings, origins: Mapping[str, str]) -> tuple[SurveyFolder, Settings]:

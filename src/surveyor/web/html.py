@@ -30,6 +30,7 @@ from typing import Any, NamedTuple
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from surveyor.web.javascript import MORE_LINKS, needs_javascript
+from surveyor.web.link_context import mark
 from surveyor.web.markup import CHEAP_LENGTH, Decoded, cheap, decode, guessed, tame
 from surveyor.web.references import Addresses, resolve
 
@@ -39,7 +40,23 @@ MOST_JOINED = 500_000  # base length times references, in characters: joined in 
 LONGEST_BASE = 2_000  # characters, as for any URL; references relative to a longer base are dropped
 MOST_TEXT = 100_000  # characters
 
-_SOURCES = "html, base[href], title, meta, link[href], a[href], area[href], frame[src], iframe[src]"
+_SOURCES = (  # each element once; few alternatives, as each takes time
+    ":is(html, title, meta, [href], frame[src], iframe[src], nav, header, footer, aside, [role], .navheader, "
+    ".navfooter)"
+)
+_NAMED_REGIONS = {  # roles and classes -> position of the links inside
+    **dict.fromkeys(("navigation", "navheader", "navfooter"), "navigation"),
+    "banner": "header",
+    "contentinfo": "footer",
+    "complementary": "aside",
+}
+_REGION_TAGS = {"nav": "navigation", "aside": "aside", "header": "header", "footer": "footer"}
+_CONTENT = frozenset(("article", "main", "section"))  # whose header and footer are content
+_PLACE = 7 << 3  # bits of a mark that are not zero outside of the main content
+_MOST_REGIONS = 20  # of a page; links in further ones count as those of the region around them
+_MOST_UP = 50  # ancestors of a region that are searched for content
+_LONGEST_ANCHOR = 1_200  # characters of an anchor text before white space is collapsed
+_ANCHOR_ROOM = 500_000  # characters of anchor texts that are read on one page, as anchors may be nested
 _NO_FOLLOW = frozenset(("nofollow", "ugc", "sponsored"))
 _HIDDEN = frozenset(("script", "style", "noscript", "noframes", "iframe", "template", "title"))
 _BLOCKS = frozenset(
@@ -70,6 +87,8 @@ class Page:
     """The parsed content of a page."""
 
     links: tuple[Link, ...] = ()
+    anchors: tuple[str, ...] = ()  # text of each link, as in the source
+    marks: tuple[int, ...] = ()  # element, position and rel of each link; see `link_context.mark`
     title: str = ""
     text: str = ""  # visible text, white space collapsed
     language: str = ""  # as declared, in lower case: "en-gb"
@@ -173,9 +192,12 @@ def _read(
         javascript = needs_javascript(tree, _visible(tree.body)[0], len(found.named))
     if cheaply and len(found.base) * len(found.named) > MOST_JOINED:
         raise _TooCostly
-    links, many = found.addresses(addresses or Addresses(), nofollow=directives.nofollow)
+    links, contexts, many = found.addresses(addresses or Addresses(), nofollow=directives.nofollow)
+    _, _, anchors, marks = zip(*contexts, strict=True) if contexts else ((), (), (), ())
     return Page(
         links=links,
+        anchors=anchors,
+        marks=marks,
         title=found.title,
         text=shown[:MOST_TEXT],
         language=_tag(found.language or language),
@@ -240,6 +262,9 @@ def _linked(header: str, url: str) -> str | None:
     return None
 
 
+_Reference = tuple[str, bool, str, int]  # as written, whether it is followed, text, mark
+
+
 class _Found:
     """Data of the tags of a page, in document order; references are resolved once the base is known."""
 
@@ -247,34 +272,87 @@ class _Found:
         self.base = self.url = resolve(url, url) or ""
         self.title = self.language = ""
         self.canonical: str | None = None
-        self.named: list[tuple[str, bool]] = []
+        self.named: list[_Reference] = []
         self._has_base = self._has_title = False
+        self._regions: list[tuple[int, int]] = []  # open ones, innermost last: number of the link after it, mark
+        self._links = 0  # elements with href in the tree, so far
+        self._read: dict[str, int] = {}  # reference -> 0 if its text in the main content is known, else its region
+        self._counted_regions, self._room = 0, _ANCHOR_ROOM
 
     def scan(self, nodes: Iterable[LexborNode], directives: _Directives) -> None:
         """Collect links, title, language, base, canonical URL and directives from tags."""
-        add = self.named.append
+        self._regions.clear()
+        self._links = 0
+        add, regions, read = self.named.append, self._regions, self._read
+        room = self._room
         for node in nodes:
             tag, attributes = node.tag, node.attributes
             if tag == "a" or tag == "area":  # most are; faster than a set lookup
-                href = attributes.get("href") or ""
-                add((href, "rel" not in attributes or _NO_FOLLOW.isdisjoint((attributes["rel"] or "").lower().split())))
-            elif tag in ("frame", "iframe"):
-                self.named.append((attributes.get("src") or "", True))
+                if "href" not in attributes:  # a region of such a name
+                    continue
+                number = 0
+                if regions:
+                    while regions and regions[-1][0] <= self._links:
+                        regions.pop()
+                    number = regions[-1][1] if regions else 0
+                self._links += 1
+                follow = True
+                if "rel" in attributes:
+                    rel = (attributes["rel"] or "").lower()
+                    follow, number = _NO_FOLLOW.isdisjoint(rel.split()), number | mark(tag, "main", rel)
+                reference, text = attributes["href"] or "", ""
+                if tag == "area":
+                    text, number = attributes.get("alt") or "", number | mark(tag, "main", "")
+                elif room > 0 and ((known := read.get(reference)) is None or (known and not number & _PLACE)):
+                    inside = node.child
+                    if inside is None or inside.next is not None or (text := inside.text_content or "") == "":
+                        text = node.text_lexbor() or ""  # not text alone; takes three times as long
+                    room -= len(text)
+                    if not text or text.isspace():
+                        text = _alt(node)
+                    elif len(text) > _LONGEST_ANCHOR:
+                        text = text[:_LONGEST_ANCHOR]
+                    if text:
+                        read[reference] = number & _PLACE
+                add((reference, follow, text, number))
+                continue
+            self._links += "href" in attributes
+            if tag in ("frame", "iframe"):
+                if "src" in attributes:
+                    add((attributes["src"] or "", True, "", mark(tag, "main", "")))
             elif tag == "link":
-                rels = (attributes.get("rel") or "").lower().split()
+                rel = (attributes.get("rel") or "").lower()
+                rels = rel.split()
+                if "href" not in attributes:
+                    continue
                 if "canonical" in rels and self.canonical is None:
                     self.canonical = attributes.get("href") or ""
                 if not {"next", "prev"}.isdisjoint(rels):
-                    self.named.append((attributes.get("href") or "", True))
+                    add((attributes.get("href") or "", True, "", mark("link", "main", rel)))
             elif tag == "meta":
                 self._meta(attributes, directives)
             elif tag == "html":
                 self.language = self.language or attributes.get("lang") or attributes.get("xml:lang") or ""
-            elif tag == "base" and not self._has_base:
+            elif tag == "base" and not self._has_base and "href" in attributes:
                 base = resolve(attributes.get("href") or "", self.url) or self.url
                 self._has_base, self.base = True, base if len(base) <= LONGEST_BASE else ""
             elif tag == "title" and not self._has_title:
                 self._has_title, self.title = True, " ".join(node.text()[:10_000].split())[:1_000]
+            elif tag in _REGION_TAGS or "role" in attributes or "class" in attributes:
+                self._region(node, _REGION_TAGS.get(tag or "", ""), attributes)
+
+        self._room = room
+
+    def _region(self, node: LexborNode, position: str, attributes: Mapping[str, str | None]) -> None:
+        """Record the position of the links inside an element, which are the next ones; inner elements come later."""
+        words = [attributes.get("role") or "", *(attributes.get("class") or "").split()[:20]]
+        position = next((_NAMED_REGIONS[word] for word in words if word in _NAMED_REGIONS), position)
+        if not position or self._counted_regions >= _MOST_REGIONS:
+            return
+        self._counted_regions += 1
+        if position in ("header", "footer") and _is_in_content(node):
+            return
+        self._regions.append((self._links + len(node.css("[href]")), mark("a", position, "")))
 
     def _meta(self, attributes: dict[str, str | None], directives: _Directives) -> None:
         content = attributes.get("content") or ""
@@ -283,22 +361,53 @@ class _Found:
             directives.take(content)
         header = (attributes.get("http-equiv") or "").strip().lower()
         if header == "refresh" and (match := _REFRESH.match(content[:4_000].strip())):
-            self.named.append((match[1] or match[2] or match[3] or "", True))
+            self.named.append((match[1] or match[2] or match[3] or "", True, "", mark("meta", "main", "")))
         elif header == "content-language" and not self.language:
             self.language = content.partition(",")[0]
 
-    def addresses(self, table: Addresses, *, nofollow: bool) -> tuple[tuple[Link, ...], bool]:
-        """Return the links as absolute URLs, and whether there were too many."""
+    def addresses(self, table: Addresses, *, nofollow: bool) -> tuple[tuple[Link, ...], list[_Reference], bool]:
+        """Return the links as absolute URLs, the reference chosen for each, and whether there were too many."""
         if self.canonical is not None:
             self.canonical = resolve(self.canonical, self.base)
         links: dict[str, bool] = {}
+        chosen: dict[str, _Reference] = {}
         leads_to = table.seen_from(self.base)
-        for reference, passes in self.named:
-            if (url := leads_to[reference]) is not None and (passes or url not in links):
-                links[url] = passes
+        for one in self.named:
+            reference, passes, text, number = one
+            if (url := leads_to[reference]) is None:
+                continue
+            if url not in links:
+                links[url], chosen[url] = passes, one
+                continue
+            if passes:
+                links[url] = True
+            _, _, before, place = chosen[url]
+            if text and (not before or (place & _PLACE and not number & _PLACE)):
+                chosen[url] = one
         if nofollow:
             links = dict.fromkeys(links, False)
-        return tuple(map(_link, islice(links.items(), MOST_LINKS))), len(links) > MOST_LINKS
+        kept = [*chosen.values()][:MOST_LINKS]
+        return tuple(map(_link, islice(links.items(), MOST_LINKS))), kept, len(links) > MOST_LINKS
+
+
+def _alt(node: LexborNode) -> str:
+    """Return the alt text of an image that begins a link."""
+    inside = node.child
+    while inside is not None and inside.tag == "-text":
+        inside = inside.next
+    return (inside.attributes.get("alt") or "") if inside is not None and inside.tag == "img" else ""
+
+
+def _is_in_content(node: LexborNode) -> bool:
+    """Return whether an element is inside an article, a section or the main element."""
+    above = node.parent
+    for _ in range(_MOST_UP):
+        if above is None:
+            return False
+        if above.tag in _CONTENT:
+            return True
+        above = above.parent
+    return False
 
 
 def _visible(body: LexborNode | None) -> tuple[str, bool]:

@@ -12,6 +12,7 @@ from scratch import scratch
 
 from surveyor.graph import folder as folders
 from surveyor.graph.csr import Graph
+from surveyor.graph.folder_files import checksum
 
 NAME = "folder"
 FILES = ["graph.json", *folders.ARRAYS, *folders.NAME_FILES]
@@ -45,7 +46,7 @@ def run(data: bytes) -> None:
         for name in FILES[1:]:
             if (place / name).exists() and name in about["files"]:
                 size = (place / name).stat().st_size
-                about["files"][name] = {"bytes": size, "crc32": folders._checksum(place / name)}
+                about["files"][name] = {"bytes": size, "crc32": checksum(place / name)}
         about.pop("checksum", None)
         (place / "graph.json").write_text(json.dumps(about))
     graph = Graph.open(place)

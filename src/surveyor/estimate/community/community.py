@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,10 +42,10 @@ from surveyor.estimate.community.known_graph import (
     replay_survey,
     rows_of,
 )
-from surveyor.fetch.http import run_sync
+from surveyor.fetch.event_loops import in_thread, run_sync
+from surveyor.graph.adapters import GraphLike, page_ids, simple_graph
 from surveyor.graph.back_links import BackLinks, back_links_in_graph, read_back_link_table
 from surveyor.graph.csr import Graph
-from surveyor.graph.formats import read_graph
 from surveyor.graph.names import Names
 from surveyor.kernels.crawled_graph import CrawledGraph, build_crawled_graph
 from surveyor.kernels.mass import Rows
@@ -52,6 +53,7 @@ from surveyor.rank.pagerank import SolverOptions, pagerank
 from surveyor.stopping import ProgressCallback, silent
 from surveyor.store.directory import SurveyFolder
 from surveyor.store.layout import is_survey
+from surveyor.survey.cell_display import CellDisplay
 from surveyor.survey.survey import Survey
 
 if TYPE_CHECKING:
@@ -65,7 +67,7 @@ NO_BATCH = (
 )
 FEW_LOCAL = 10
 Local = str | Sequence[str] | Sequence[int] | AnyIntArray | BoolArray
-Source = Graph | Survey | Path | str
+Source = GraphLike | Survey
 
 
 def community(
@@ -82,8 +84,9 @@ def community(
 
     Parameters
     ----------
-    source : a graph; or a survey, around which pages are fetched into a new survey (`out`). Repeating the call resumes
-        that survey. With `replay=True`, only pages that the survey has fetched are used.
+    source : a graph, or any of `as_graph` (weights, self-links and duplicate links are ignored); or a survey, around
+        which pages are fetched into a new survey (`out`). Repeating the call resumes that survey. With `replay=True`,
+        only pages that the survey has fetched are used.
     local : a rule such as "host:docs.example.org", "prefix:https://example.org/docs/" or "file:pages.txt", or of a
         survey "words:solar" or "model:solar.json"; or a list of names or ids, or one boolean per page.
     extra : number of pages to request: an integer, or a multiple of the number of local pages ("2n", "0.5n").
@@ -100,6 +103,7 @@ def community(
         stable : stop when three consecutive rounds change the local ranks by less (L1).
         truth : rank the whole graph and compare.
         damping : probability of following a link; by default 0.85, or that of the survey.
+        quiet : show no live progress of fetching in a notebook.
 
     >>> from surveyor.graph.synthetic.generate import synthetic_web
     >>> web = synthetic_web("small").graph
@@ -107,6 +111,7 @@ def community(
     >>> result.compare().l1 < result.compare("local").l1
     True
     """
+    quiet = bool(options.pop("quiet", False))
     chosen, settings = CommunityOptions.split({"extra": extra, "select": select, "rng": rng, **options})
     chosen.check()
     opened = _opened(source)
@@ -115,7 +120,14 @@ def community(
         return _of_graph(opened, local, chosen, settings, progress)
     if chosen.replay:
         return _of_replay(opened, local, chosen, settings, progress)
-    return _of_live_web(opened, local, chosen, settings)
+    return _of_live_web(
+        opened, local, chosen, settings, CellDisplay(shown=not quiet, goal=f"{chosen.extra or EXTRA} extra pages")
+    )
+
+
+async def community_async(source: Source, local: Local, **options: Any) -> CommunityRank:
+    """Estimate as `community` does, in a thread, so that the event loop stays free; cancelling it saves."""
+    return await in_thread(partial(community, source, local, **options))
 
 
 def _of_graph(
@@ -127,7 +139,7 @@ def _of_graph(
         raise UsageError(f"{name} applies to surveys only, and the source is a graph", hint=f"omit {name}")
     if isinstance(options.known, str):
         raise UsageError(f"known={options.known!r} applies to surveys only", hint="give ids of pages of the graph")
-    chosen = local_pages(local, graph.names, graph.pages)
+    chosen = local_pages(page_ids(graph, local), graph.names, graph.pages)
     check_size(chosen.indices.size, chosen.rule)
     notes = _missing(chosen.missing, "in the graph")
     return _expanded(_KnownWeb(graph), chosen.indices, options, notes, progress)
@@ -159,7 +171,9 @@ def _of_replay(
     return _expanded(_KnownWeb.replayed(web), pages, replace(options, known=known, damping=damping), notes, progress)
 
 
-def _of_live_web(survey: Survey, local: Local, options: CommunityOptions, settings: dict[str, Any]) -> CommunityRank:
+def _of_live_web(
+    survey: Survey, local: Local, options: CommunityOptions, settings: dict[str, Any], display: CellDisplay
+) -> CommunityRank:
     """Fetch pages around the local pages of a survey."""
     if options.truth:
         raise UsageError("the true rank is unknown on the live web", hint="pass a graph, or omit truth")
@@ -171,7 +185,8 @@ def _of_live_web(survey: Survey, local: Local, options: CommunityOptions, settin
     with open_community_survey(
         survey.folder, local, options, settings=from_arguments(given), origins=origins
     ) as opened:
-        crawled = run_sync(crawl_community(opened))
+        crawled = run_sync(crawl_community(opened, watch=lambda now, _: display.crawl(now)))
+        display.end(crawled.ending)
         return rank_crawled(crawled, options, opened.folder.manifest.rng, notes=opened.warnings)
 
 
@@ -330,12 +345,14 @@ def _cautions(expanded: Expanded, pages: int) -> tuple[str, ...]:
 
 
 def _opened(source: Source) -> Graph | Survey:
-    if isinstance(source, Graph | Survey):
+    if isinstance(source, Survey):
         return source
-    return Survey(source) if is_survey(source) else read_graph(source)
+    if isinstance(source, str | Path) and is_survey(source):
+        return Survey(source)
+    return simple_graph(source)
 
 
-def read_back_links(source: Source | BackLinks | None) -> Graph | BackLinks | None:
+def read_back_links(source: Graph | Survey | Path | str | BackLinks | None) -> Graph | BackLinks | None:
     """Read back-links from a table, a graph or a survey; return what is already read."""
     if source is None or not isinstance(source, Graph | Survey | Path | str):
         return source

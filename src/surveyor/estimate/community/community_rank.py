@@ -10,14 +10,17 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from surveyor.arrays import FloatArray, IdArray, IntArray, data_frame
+from surveyor.arrays import FloatArray, IdArray, IntArray
 from surveyor.errors import UsageError
 from surveyor.estimate.community.estimators import Estimate
 from surveyor.estimate.community.impact import Impacts
 from surveyor.estimate.community.known_graph import Round
+from surveyor.frames import Tabular
+from surveyor.graph.labels import Labels
+from surveyor.graph.names import labels
 
 if TYPE_CHECKING:
-    import polars
+    from matplotlib.axes import Axes
 
     from surveyor.estimate.community.movers import Mover
     from surveyor.graph.names import Names
@@ -29,7 +32,7 @@ Ending = Literal["complete", "stable", "exhausted", "no_frontier", "interrupted"
 
 
 @dataclass(frozen=True, eq=False)
-class CommunityRank:
+class CommunityRank(Tabular):
     """The estimated global rank of local pages; entry i of each vector belongs to `pages[i]`."""
 
     pages: IdArray  # ids of the local pages
@@ -100,8 +103,7 @@ class CommunityRank:
     def row(self, entry: int) -> dict[str, Any]:
         """Return positions and shares of one local page, by index."""
         row = {
-            "page": int(self.pages[entry]),
-            "name": self.name(int(self.pages[entry])),
+            **labels(int(self.pages[entry]), self.name(int(self.pages[entry]))),
             "position": int(self.positions[entry]),
             "share": float(self.scores[entry]),
             "local_position": int(self.local_positions[entry]),
@@ -112,7 +114,7 @@ class CommunityRank:
             row["true_share"] = float(self.truth[entry])
         return row
 
-    def movers(self, page: int | str | None = None, count: int = 10) -> list[Mover]:
+    def movers(self, page: Any = None, count: int = 10) -> list[Mover]:
         """Return the outside pages that affect one local page, or all of them, most."""
         from surveyor.estimate.community.movers import movers
 
@@ -129,7 +131,7 @@ class CommunityRank:
             raise UsageError("the impact needs the true ranks of all pages", hint="pass a graph and truth=True")
         pages, impacts, rounds = (values[:count].tolist() for values in self.impacts[:3])
         return [
-            {"page": page, "name": self.name(page), "impact": impact, "round": None if number < 0 else number}
+            {**labels(page, self.name(page)), "impact": impact, "round": None if number < 0 else number}
             for page, impact, number in zip(pages, impacts, rounds, strict=True)
         ]
 
@@ -180,14 +182,19 @@ class CommunityRank:
             fields["impact"] = {"fetched_share": self.impacts.fetched, "pages": self.largest_impacts(top)}
         return fields
 
-    def to_polars(self) -> polars.DataFrame:
-        """Return all local pages as a Polars data frame."""
-        return data_frame(self.columns())
+    def _columns(self) -> dict[str, Any]:
+        return self.columns()
+
+    def _draw(self, axes: Axes) -> None:
+        axes.loglog(self.local_scores, self.scores, ".", markersize=4)
+        axes.axline((1e-3, 1e-3), (1.0, 1.0), color="0.7", linewidth=1)  # pages that do not move
+        axes.set_xlabel("share by local links")
+        axes.set_ylabel("estimated global share")
 
     def columns(self) -> dict[str, Any]:
         """Return all local pages as columns, best first."""
         order = np.argsort(self.positions)
-        columns: dict[str, Any] = {"page": self.pages[order]}
+        columns: dict[str, Any] = {"id": self.pages[order]}
         if self.names is not None:
             columns["name"] = [self.names[int(page)] for page in self.pages[order]]
         columns["position"] = self.positions[order]
@@ -199,8 +206,8 @@ class CommunityRank:
             columns["true_share"] = self.truth[order]
         return columns
 
-    def _entry(self, page: int | str) -> int:
-        if isinstance(page, str):
+    def _entry(self, page: Any) -> int:
+        if isinstance(page, str) or isinstance(self.names, Labels):
             if self.names is None:
                 raise UsageError(f"page {page!r} is unknown, because the graph has no names", hint="give an id")
             page = self.names.id_of(page)
@@ -213,10 +220,10 @@ class CommunityRank:
         about = f"{self.pages.size:,} local pages, {self.fetched:,} extra, {self.select}, {self.estimate.method}"
         return f"CommunityRank({about}, distance {self.distance:.3f})"
 
-    def _repr_html_(self) -> str:
+    def _html(self) -> str:
         rows = "".join(
             f"<tr><td>{row['position']}</td><td>{row['local_position']}</td><td>{row['share']:.3%}</td>"
-            f"<td>{row['local_share']:.3%}</td><td>{escape(row['name'])}</td></tr>"
+            f"<td>{row['local_share']:.3%}</td><td>{escape(str(row['name']))}</td></tr>"
             for row in self.top(10)
         )
         head = "<tr><th>global</th><th>local</th><th>share</th><th>local share</th><th>page</th></tr>"

@@ -40,7 +40,7 @@ def on_topic(topic: Topic, names: Names, count: int, archive: SurveyFolder | Non
     if topic.url_only:
         from surveyor.crawler.topics.page_content import SampledPage
 
-        return np.fromiter((topic(SampledPage(names[page])) for page in range(count)), np.bool_, count)
+        return np.fromiter((topic(SampledPage(str(names[page]))) for page in range(count)), np.bool_, count)
     if archive is None:
         raise UsageError(
             f"local {topic.text} needs the text of pages, and a graph has none",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +26,15 @@ from surveyor.estimate.sampling.sample_survey import SampleOptions, check_option
 from surveyor.estimate.sampling.walk_methods import DEFAULT_METHOD, DEFAULT_WALKS, UNIFORM, WalkPlan, method_named
 from surveyor.estimate.sampling.walk_scheduler import WalkResult
 from surveyor.estimate.sampling.walks import walk_graph, walk_live, walk_survey
-from surveyor.fetch.http import run_sync
+from surveyor.fetch.event_loops import in_thread, run_sync
+from surveyor.graph.adapters import GraphLike, is_graph, page_ids, simple_graph
 from surveyor.graph.csr import Graph
 from surveyor.graph.formats import read_graph
 from surveyor.store.layout import is_survey
+from surveyor.survey.cell_display import CellDisplay
 from surveyor.survey.survey import Survey
 
-Source = Graph | Survey | Path | str | Sequence[str]
+Source = GraphLike | Survey | Sequence[str]
 TopicLike = str | Topic | Callable[[SampledPage], Any] | AnyIntArray | BoolArray | Sequence[int]
 WALK_OPTIONS = ("walks", "start", "in_links", "reach", "window", "radius")
 CONNECTION = ("client", "resolver")  # options of a live sample that are not settings
@@ -52,6 +55,7 @@ class WalkOptions:
     window: int | None = None
     radius: int | None = None
     progress: OnProgress = _ignore
+    quiet: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +104,8 @@ def sample(
 
     Parameters
     ----------
-    where : a graph or its path; a survey or its folder; or seed URLs of the live web.
+    where : a graph or its path, or any other of `as_graph` (weights, self-links and duplicate links are ignored); a
+        survey or its folder; or seed URLs of the live web.
     topic : a rule such as "solar power" (words on the page), "host:example.org" or "model:topics/solar.json"; a
         function of a page; for a graph also page ids or a boolean array.
     method : uniform (pages of a graph or survey are drawn independently; the default there, unless an option about
@@ -120,21 +125,34 @@ def sample(
         escapes traps but changes the stationary distribution. 0: no limit. Default: 100 for unfocused walks of the
         live web, otherwise 0.
     progress : called at each check of the goal with the steps so far, the number of fetches and the tracked properties.
+    quiet : show no live progress of a live sample in a notebook.
     options : for a live sample also the settings of `crawl`: contact, delay, scope, out, …
     """
     request = _request(method, until, of, rng, options)
     if isinstance(where, (str, Path)) and "://" not in str(where) and not is_survey(where):
         where = read_graph(where)
-    if isinstance(where, Graph):
-        return _sample_graph(where, topic, request)
+    if isinstance(where, Iterator):
+        where = list(where)
+    if not isinstance(where, Survey) and not is_graph(where):
+        raise UsageError(f"where must be a graph, a survey or seed URLs, got {where!r}", hint='for example "web.graph"')
+    if not (isinstance(where, Survey | str | Path) or _are_urls(where)):
+        return _sample_graph(simple_graph(where), topic, request)  # type: ignore[arg-type]  # no survey, no URLs
     rule = Topic.of(topic)
     if isinstance(where, Survey):
         return _sample_survey(where.folder, rule, request)
     if isinstance(where, (str, Path)):
         return _sample_survey(where, rule, request) if is_survey(where) else _sample_live([str(where)], rule, request)
-    if not isinstance(where, Iterable):
-        raise UsageError(f"where must be a graph, a survey or seed URLs, got {where!r}", hint='for example "web.graph"')
-    return _sample_live(where, rule, request)
+    return _sample_live([str(seed) for seed in where], rule, request)  # type: ignore[union-attr]  # a list of URLs
+
+
+def _are_urls(where: object) -> bool:
+    """Return whether this is a list of URLs, and not one of edges."""
+    return isinstance(where, list | tuple | set | frozenset) and all(isinstance(entry, str) for entry in where)
+
+
+async def sample_async(where: Source, topic: TopicLike = "everything", **options: Any) -> Sample:
+    """Sample as `sample` does, in a thread, so that the event loop of the caller stays free; cancelling it saves."""
+    return await in_thread(partial(sample, where, topic, **options))
 
 
 def _sample_graph(graph: Graph, topic: TopicLike, request: _Request) -> Sample:
@@ -142,9 +160,9 @@ def _sample_graph(graph: Graph, topic: TopicLike, request: _Request) -> Sample:
     _reject_settings("a graph", request.settings)
     result = walk_graph(
         graph,
-        _graph_topic(topic),
+        _graph_topic(page_ids(graph, topic)),
         request.plan,
-        starts=_starts(request.walk.start),
+        starts=page_ids(graph, _starts(request.walk.start)),
         in_links=_graph_in_links(request.walk.in_links),
         limits=request.limits,
     )
@@ -185,7 +203,13 @@ def _sample_live(seeds: Sequence[str], topic: Topic, request: _Request) -> Sampl
     )
     out = request.settings.get("out")
     with open_sample_survey(seeds, topic, options, out=out, settings=chosen, origins=origins) as survey:
-        return sample_of(run_sync(walk_live(survey, request.limits, connection=connection)), goal, request.tracked)
+        display = CellDisplay(shown=not walk.quiet, goal=str(goal))
+        work = walk_live(
+            survey, request.limits, watch=lambda _scheduler, run, _outcome: display.crawl(run), connection=connection
+        )
+        result = run_sync(work)
+        display.end(result.ending)
+        return sample_of(result, goal, request.tracked)
 
 
 def sample_of(result: WalkResult, goal: SampleGoal, tracked: tuple[str, ...] = ()) -> Sample:

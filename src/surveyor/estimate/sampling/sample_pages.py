@@ -21,8 +21,7 @@ from surveyor.crawler.topics.rules import Topic
 from surveyor.errors import SurveyorError, UsageError
 from surveyor.estimate.sampling.walk_methods import DEAD, ON, WalkGraph
 from surveyor.estimate.sampling.walk_trace import WalkTrace
-from surveyor.fetch.encodings import Unreadable, decoder_of
-from surveyor.fetch.responses import joined
+from surveyor.fetch.bodies import decoded
 from surveyor.graph.csr import Graph
 from surveyor.store.directory import SurveyFolder
 from surveyor.web.boundary import Failure, guarded
@@ -35,8 +34,6 @@ if TYPE_CHECKING:
     from surveyor.web.urls import Urls
 
 CLASSIFIED_LINKS = 10  # of a page of a survey, to estimate its topic link share
-MAX_DECODED = 20_000_000  # bytes of a decoded body; the rest is left out
-CHUNK = 1 << 16  # bytes
 
 
 @dataclass(frozen=True)
@@ -58,7 +55,7 @@ class GraphPages:
 
     def page(self, page: int) -> SampledPage:
         """Return a page."""
-        return SampledPage(self.url(page), out_degree=int(self._out_degrees[page]))
+        return SampledPage(str(self.url(page)), out_degree=int(self._out_degrees[page]))
 
     def topic_link_share(self, page: int) -> float:
         """Return the share of a page's links that lead to pages on topic; NaN if it has none."""
@@ -183,9 +180,7 @@ def archived_pages(folder: SurveyFolder) -> Iterator[SampledPage]:
 
 def parse_exchange(exchange: Exchange) -> PageContent:
     """Parse an HTTP response as sent; of a broken or oversized body, the part before the fault counts."""
-    lines = [line.partition(b":") for line in exchange.response.split(b"\r\n")[1:] if line]
-    headers = joined(tuple((name, value.strip()) for name, _, value in lines))
-    body = _decode(exchange.body, headers.get("content-encoding", ""))
+    body, headers = decoded(exchange)
     page = guarded(exchange.url, read_page, body, exchange.url, headers=headers, addresses=Addresses(normalise))
     if isinstance(page, Failure):
         return PageContent(is_readable=False)
@@ -198,21 +193,3 @@ def _content(folder: SurveyFolder, visit: Visit) -> PageContent:
     if visit.warc is None:
         return PageContent(visit.title, visit.language, is_readable=False)
     return parse_exchange(folder.archive.read(visit.warc))
-
-
-def _decode(body: bytes, encoding: str) -> bytes:
-    """Undo content encodings chunk by chunk, so that the part before a fault is kept."""
-    chunks: list[bytes] = []
-    remaining = MAX_DECODED
-    try:
-        decoder = decoder_of(encoding)
-        if decoder is None:
-            return body
-        for start in range(0, len(body), CHUNK):
-            chunks.append(decoder.feed(body[start : start + CHUNK], remaining))
-            remaining -= len(chunks[-1])
-            if remaining < 0:
-                break
-    except Unreadable:
-        pass
-    return b"".join(chunks)

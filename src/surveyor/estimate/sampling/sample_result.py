@@ -35,16 +35,19 @@ from surveyor.estimate.sampling.sample_pages import SurveyPages
 from surveyor.estimate.sampling.standard_errors import after_burn_in
 from surveyor.estimate.sampling.walk_methods import UNIFORM, method_named
 from surveyor.estimate.sampling.walk_trace import WalkTrace
+from surveyor.frames import Tabular, draw_bars
 from surveyor.web.urls import normalise
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from matplotlib.axes import Axes
+
 MAX_EXACT = 1_000_000  # pages on topic; with more, the binomial interval of draws hardly differs
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
+class Sample(Tabular):
     """A sample of the pages of a topic, weighted so that every reachable page of the topic counts equally.
 
     The property of an estimate is a rule (`"word:buy"`, `"tld:uk"`), a function of a page, an array by page id, or one
@@ -355,7 +358,22 @@ class Sample:
             f"on {self.distinct_pages:,} pages, {self.fetches:,} requested; ended by {self.ending}"
         )
 
-    def _repr_html_(self) -> str:
+    def _columns(self) -> dict[str, Any]:
+        return self.pages()
+
+    def _draw(self, axes: Axes) -> None:
+        found = self._estimates()
+        if found:
+            values = [one.value for one in found.values()]
+            bounds = [one.low for one in found.values()], [one.high for one in found.values()]
+            draw_bars(axes, list(found), values, "estimate", bounds)
+            return
+        pages = self.pages()
+        axes.hist(pages["degree"], weights=pages["weight"], bins=30)
+        axes.set_xlabel("degree")
+        axes.set_ylabel("share of the topic")
+
+    def _html(self) -> str:
         rows = "".join(
             f"<tr><td>{escape(name)}</td><td>{escape(str(estimate))}</td></tr>"
             for name, estimate in self._estimates().items()

@@ -31,7 +31,8 @@ from surveyor.crawler.topics.classifier import LEAF, Classifier, ConfusionMatrix
 from surveyor.crawler.topics.page_content import PageContent, SampledPage
 from surveyor.crawler.topics.rules import RULES, Topic
 from surveyor.errors import InputError, MissingExtra, UsageError
-from surveyor.estimate.sampling.sample_pages import MAX_DECODED, archived_pages
+from surveyor.estimate.sampling.sample_pages import archived_pages
+from surveyor.fetch.bodies import MAX_DECODED
 from surveyor.stopping import ProgressCallback, silent
 from surveyor.web.html import MOST_TEXT, read_page
 from surveyor.web.urls import normalise

@@ -271,7 +271,7 @@ def _hosts(graph: Graph, window: int) -> IdArray:
     names = graph.names
     if names is None:
         raise UsageError(f"window={window} needs hosts, and the graph has no page names", hint="leave --window out")
-    hosts = [SampledPage(name).host for name in names]
+    hosts = [SampledPage(str(name)).host for name in names]
     return np.unique(hosts, return_inverse=True)[1].astype(np.int32)
 
 

@@ -16,6 +16,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,14 +37,18 @@ from surveyor.estimate.scouting.walk_statistics import (
     share_estimate,
     unseen_mass,
 )
-from surveyor.fetch.http import run_sync
+from surveyor.fetch.event_loops import in_thread, run_sync
+from surveyor.frames import Tabular, draw_bars
 from surveyor.stopping import CRAWL, Minutes, Rule, Scouted, parse_limits
 from surveyor.store.validation import MOST_WALKS
+from surveyor.survey.cell_display import CellDisplay
 from surveyor.survey.crawl import nothing_fetched, open_to_crawl
 from surveyor.survey.survey import Survey
 from surveyor.web.javascript import NEEDS_JAVASCRIPT
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from surveyor.config import Settings
     from surveyor.crawler.session import Result
     from surveyor.outcome import Outcome
@@ -72,7 +77,7 @@ class SizeBound:
 
 
 @dataclass(frozen=True, slots=True)
-class Scout:
+class Scout(Tabular):
     """Estimates about a site from random walks."""
 
     survey: Path
@@ -103,6 +108,17 @@ class Scout:
         }
         plain = {**asdict(self), "survey": str(self.survey), "seeds": list(self.seeds), **rows}
         return {**plain, "forecasts": [one.to_dict() for one in self.forecasts]}
+
+    def _columns(self) -> dict[str, Any]:
+        kinds = {"host": self.hosts, "folder": self.folders}
+        rows = [{"kind": kind, "name": name, **one.to_dict()} for kind, of in kinds.items() for name, one in of.items()]
+        return {name: [row[name] for row in rows] for name in (rows[0] if rows else ("kind", "name"))}
+
+    def _draw(self, axes: Axes) -> None:
+        shares = self.folders if len(self.hosts) < 2 else self.hosts
+        found = list(shares.values())
+        bounds = [one.at_least for one in found], [one.at_most for one in found]
+        draw_bars(axes, list(shares), [one.share or 0.0 for one in found], "share of random walks", bounds)
 
     def __repr__(self) -> str:
         pages = f"at least {self.size.at_least:,} pages"
@@ -165,14 +181,23 @@ def scout(
     check_links(keeps=options.get("graph", True))
     folder, settings, run_options = open_to_crawl(seeds, out, options)
     connection = Connection(run_options.client, run_options.resolver)
+    display = CellDisplay(shown=not run_options.quiet)
     with folder:
         check_links(keeps=folder.journal.keeps_graph, place=folder.folder)
         run_sync(count_sitemaps(folder, settings, chosen, connection=connection))
-        ending, last = run_sync(walk(folder, settings, chosen, connection=connection))
+        ending, last = run_sync(
+            walk(folder, settings, chosen, connection=connection, watch=lambda now, _: display.crawl(now))
+        )
+        display.end(ending)
     with Survey(folder.folder) as survey:
         if ending != "interrupted" and not survey.pages_fetched:
             raise nothing_fetched(survey)
         return summarise(survey, last, ending)
+
+
+async def scout_async(seeds: str | Sequence[str], **options: Any) -> Scout:
+    """Scout as `scout` does, in a thread, so that the event loop of the caller stays free; cancelling it saves."""
+    return await in_thread(partial(scout, seeds, **options))
 
 
 def check_links(*, keeps: bool, place: Path | None = None) -> None:

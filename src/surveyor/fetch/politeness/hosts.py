@@ -23,7 +23,7 @@ import logging
 import math
 import time
 from collections.abc import Callable
-from typing import Literal
+from typing import Literal, Protocol
 
 from surveyor.fetch.politeness.policy import (
     BREAKS,
@@ -45,7 +45,15 @@ from surveyor.web.urls import domain
 LOG = logging.getLogger("surveyor.fetch")
 DAY = 86_400.0
 SLOW = 2.0  # seconds of crawl delay above which a remark is made
+ASK_AGAIN = 0.05  # seconds until an address is asked for again
 Step = Literal["address", "robots", "page"]
+
+
+class SharedAddresses(Protocol):
+    """Addresses that several processes request from."""
+
+    def may_use(self, address: str, gate: Gate, now: float) -> bool:
+        """Return whether this process may request from an address now."""
 
 
 def monotonic_clock() -> Callable[[], float]:
@@ -80,6 +88,7 @@ class Hosts:
         self._agenda = Agenda()
         self._gates: dict[str, Gate] = {}  # by address and domain
         self._network = Network()
+        self.shared: SharedAddresses | None = None  # addresses that other processes request, too
         self._errors: dict[str, str] = {}  # why robots.txt could not be fetched before a restart, by origin
 
     def __len__(self) -> int:
@@ -173,6 +182,13 @@ class Hosts:
         if (gate := _closed(host, now)) is not None:
             self._agenda.queue(number, gate)
             return None
+        if self.shared is not None and host.address and host.address_gate is not None and host.delay > 0:
+            if not self.shared.may_use(host.address, host.address_gate, now):
+                self._agenda.wake(number, now + ASK_AGAIN)
+                return None
+            if (gate := _closed(host, now)) is not None:
+                self._agenda.queue(number, gate)
+                return None
         return "robots"
 
     def refusal(self, number: int, origin: str, url: str) -> str:

@@ -19,6 +19,7 @@ from surveyor.graph.formats.intake import Intake, ReadOptions, TooSparse
 from surveyor.graph.formats.ranks import Ranks, read_ranks, write_ranks
 from surveyor.graph.formats.registry import FORMATS, Format, detect, format_named
 from surveyor.graph.formats.streams import spooled
+from surveyor.graph.labels import Labels
 from surveyor.stopping import ProgressCallback, silent
 
 __all__ = [
@@ -100,7 +101,16 @@ def write_graph(graph: Graph, path: str | Path, *, format: str | None = None, na
     kind = format_named(format) if format else detect(path, writing=True)
     if kind.write is None:
         raise UsageError(f"{kind.name} can be read but not written", hint=f"choose {', '.join(writable())}")
-    kind.write(graph if names else Graph(graph.indptr, graph.indices), path)
+    if graph.weights is not None and kind.name != "surveyor":
+        raise UsageError(
+            f"format {kind.name} cannot hold the weights of links",
+            hint="write a graph folder (format='surveyor'), or graph.simple() without weights",
+        )
+    if not names:
+        graph = graph.with_names(None)
+    elif isinstance(graph.names, Labels):
+        graph = graph.with_names(graph.names.distinct_text())
+    kind.write(graph, path)
 
 
 def writable() -> list[str]:
@@ -117,10 +127,8 @@ def _collected(
     source: str | Path, format_name: str | None, options: ReadOptions, progress: ProgressCallback
 ) -> Iterator[Intake]:
     """Read a source completely; ids too sparse for one pass take two more."""
-    named = format_named(format_name) if format_name else None
     with ExitStack() as stack:
-        path = stack.enter_context(spooled(source))
-        kind = named or detect(path)
+        kind, path = stack.enter_context(opened_source(source, format_name))
         intake = stack.enter_context(
             Intake(Path(source), copy=path, format_name=kind.name, options=options, progress=progress)
         )
@@ -133,3 +141,11 @@ def _collected(
                 kind.read(path, intake)
                 intake.settle()
         yield intake
+
+
+@contextmanager
+def opened_source(source: str | Path, format_name: str | None) -> Iterator[tuple[Format, Path]]:
+    """Yield the format of a source, and the source or a copy of it that can be read several times."""
+    named = format_named(format_name) if format_name else None
+    with spooled(source) as path:
+        yield named or detect(path), path

@@ -44,6 +44,8 @@ class ReadOptions:
 class Intake:
     """Collects one source; use it in a `with` statement."""
 
+    most_pages = MAX_PAGES
+
     def __init__(
         self,
         source: Path,
@@ -55,8 +57,10 @@ class Intake:
     ) -> None:
         options = options or ReadOptions()
         nodes = options.nodes
-        if nodes is not None and not 0 <= nodes <= MAX_PAGES:
-            raise UsageError(f"nodes must be from 0 to {MAX_PAGES:,}, got {nodes:,}", hint="omit it to use all ids")
+        if nodes is not None and not 0 <= nodes <= self.most_pages:
+            raise UsageError(
+                f"nodes must be from 0 to {self.most_pages:,}, got {nodes:,}", hint="omit it to use all ids"
+            )
         self.source, self.format_name, self._copy = source, format_name, copy
         self.wanted, self.strict = nodes, options.strict
         self.memory, self.threads, self.progress = options.memory, options.threads, progress
@@ -212,6 +216,17 @@ class Intake:
         """Fix the number of pages and their names after the last link; read again if ids are too sparse."""
         if self._listing is not None:
             return
+        self.check_malformed()
+        if self._interner is not None:
+            self.names = self._interner.names()
+            self.nodes = len(self.names)
+        elif self._listed is not None:
+            self._name_by(self._listed)
+        elif self.nodes is None:
+            self._compact()
+
+    def check_malformed(self) -> None:
+        """Reject a source with more malformed lines than links."""
         if self.bad_count and not self.builder.links_seen:
             first = self.bad_first[0]
             raise InputError(
@@ -228,13 +243,6 @@ class Intake:
                 f"{first['file']}:{first['line']}: {first['text']!r}",
                 hint="it is probably not a file of links, or in another format: name it with --input-format",
             )
-        if self._interner is not None:
-            self.names = self._interner.names()
-            self.nodes = len(self.names)
-        elif self._listed is not None:
-            self._name_by(self._listed)
-        elif self.nodes is None:
-            self._compact()
 
     def _compact(self) -> None:
         used = self._used if self._used is not None else np.zeros(0, np.bool_)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from surveyor.config import SURVEY_FILE
 from surveyor.errors import InputError, UsageError
 from surveyor.graph.csr import Graph
-from surveyor.graph.formats import bvgraph, commoncrawl, matrices, networks, pairs, parquet
+from surveyor.graph.formats import bvgraph, commoncrawl, matrices, networks, pairs, parquet, wat
 from surveyor.graph.formats.intake import Intake
 from surveyor.graph.formats.pairs import has_columns, text_layout
 from surveyor.graph.formats.streams import head, plain_suffix
@@ -93,6 +93,9 @@ FORMATS: dict[str, Format] = {
             (".graph", ".properties"),
             "WebGraph's BVGraph, as LAW publishes it",
             bvgraph.read_bvgraph,
+        ),
+        Format(
+            "wat", (".wat",), "links of web archives, as Common Crawl publishes them: files or folders", wat.read_wat
         ),
     )
 }
@@ -188,7 +191,7 @@ def detect(path: str | Path, *, writing: bool = False) -> Format:
     if not path.exists():
         return FORMATS["bvgraph"]
     named = by_suffix is not None and by_suffix.name != "snap"
-    is_checked = not (named and by_suffix in (FORMATS["bvgraph"], FORMATS["commoncrawl"]))
+    is_checked = not (named and by_suffix in (FORMATS["bvgraph"], FORMATS["commoncrawl"], FORMATS["wat"]))
     if is_checked and (other := file_type(head(path))) is not None:
         raise InputError(f"{path} is {other.name}, not a graph", hint=other.hint)
     return by_suffix if by_suffix is not None and named else _detect_content(path)
@@ -199,6 +202,13 @@ def _detect_folder(path: Path) -> Format:
         return FORMATS["surveyor"]
     if commoncrawl.find_files(path):
         return FORMATS["commoncrawl"]
+    if (path / "pieces.json").is_file():
+        raise InputError(
+            f"{path} is a graph in pieces, and this needs a graph in one part",
+            hint=f"`surveyor rank {path}` ranks it; for other commands pass the graph itself",
+        )
+    if wat.files_of(path):
+        return FORMATS["wat"]
     if (path / SURVEY_FILE).is_file():
         raise InputError(
             f"{path} is a survey, not a graph",

@@ -4,25 +4,28 @@ Supporters of a domain are hard to forge in a graph of millions of domains. In a
 fetched domains outnumber the others has more supporters than any of them. So budgets need to know first which domains
 count. A *flow* starts at the trusted domains (those of the seeds) and follows links, each page splitting its vote among
 its links. Unlike in PageRank, a domain does not count the largest contribution that it receives, unless that comes from
-a trusted domain: f = d · (received − largest) + (1 − d) · start. Its *trust* is what it receives without the largest
-contribution, whoever makes that: one page of a trusted domain may be hacked, too.
+at least two pages of a trusted domain: f = d · (received − largest) + (1 − d) · start. Its *trust* is what it receives
+without the largest contribution, whoever makes that: a trusted domain may be hacked, too.
 
 - The flow is unique, because a step is a contraction in L1 with factor d: leaving out the largest of a list of numbers
   is monotone, and changes the sum by no more than the numbers change.
-- **Domains that the rest of the web reaches through a single domain that is not trusted have no trust**, however many
-  they are and however they link to each other: f = 0 for all of them satisfies the equation, which has one solution.
+- **Domains that the rest of the web reaches only through one page, or through one domain that is not trusted, have no
+  trust**, however many they are and however they link to each other: f = 0 for all of them satisfies the equation,
+  which has one solution.
 - In general the flow in any set F without trusted domains is at most d / (1 − d) times what F receives from outside,
   without the largest outside contribution to each of its domains. A farm gains nothing from more domains.
 
 The established domains are the fewest, highest first, that together hold `SHARE` of the trust outside the trusted
-domains. Every other domain belongs to the *group* of the established or trusted domain through which it is known: the
-one with the strongest link to it, or to the domain that it is known through.
+domains. Every other domain belongs to the *group* of a page of an established or trusted domain: the first page that
+links to it, of the domain with the strongest link, or the page of the domain that it is known through.
 
     >>> names = ["seed", "a", "b", "c", "farm", "fan"]  # seed -> a, b; a and b -> c; only c -> farm; farm <-> fan
     >>> sources, targets = np.array([0, 0, 1, 2, 3, 4, 5]), np.array([1, 2, 3, 3, 4, 5, 4])
-    >>> found = establish(VotedLinks.of(sources, targets, np.ones(7, np.int64), 6), np.array([0]))
-    >>> [names[domain] for domain in found.established.tolist()], [names[via] for via in found.via[[4, 5]].tolist()]
-    (['c'], ['c', 'c'])
+    >>> first = np.array([10, 10, 20, 30, 40, 50, 60])  # page 40 of c links to the farm
+    >>> links = VotedLinks.of(sources, targets, np.ones(7, np.int64), (first, first + 1), 6)
+    >>> found = establish(links, np.array([0]))
+    >>> [names[domain] for domain in found.established.tolist()], found.via[[4, 5]].tolist()
+    (['c'], [40, 40])
 """
 
 from __future__ import annotations
@@ -32,7 +35,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surveyor.arrays import BoolArray, FloatArray, IdArray, IntArray
+from surveyor.arrays import AnyIntArray, BoolArray, FloatArray, IdArray, IntArray
 from surveyor.kernels.thread_pool import ThreadPool
 from surveyor.rank.sweeps import blocks
 
@@ -49,19 +52,27 @@ class VotedLinks(NamedTuple):
     indptr: IntArray
     sources: IdArray
     votes: IntArray
+    first: IdArray  # of the pages of the source that have the link
+    last: IdArray
 
     @classmethod
-    def of(cls, sources: IntArray, targets: IntArray, votes: IntArray, domains: int) -> VotedLinks:
-        """Group links by target; the votes of equal links are added."""
+    def of(
+        cls, sources: IntArray, targets: IntArray, votes: IntArray, pages: tuple[AnyIntArray, AnyIntArray], domains: int
+    ) -> VotedLinks:
+        """Group links by target, given the first and last page of each; the votes of equal links are added."""
         keys = targets.astype(np.uint64) << np.uint64(32) | sources.astype(np.uint64)
         order = np.argsort(keys, kind="stable")
         keys = keys[order]
-        first = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])[: keys.size])
-        sums = np.add.reduceat(votes[order], first) if first.size else votes
-        keys = keys[first]
+        starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])[: keys.size])
+        merged, (first, last) = votes, pages
+        if starts.size:
+            merged = np.add.reduceat(votes[order], starts)
+            first, last = np.minimum.reduceat(first[order], starts), np.maximum.reduceat(last[order], starts)
+        keys = keys[starts]
         counts = np.bincount((keys >> np.uint64(32)).astype(np.int64), minlength=domains)
         indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        return cls(indptr, (keys & np.uint64(0xFFFFFFFF)).astype(np.int32), sums.astype(np.int64))
+        into = (keys & np.uint64(0xFFFFFFFF)).astype(np.int32)
+        return cls(indptr, into, merged.astype(np.int64), first.astype(np.int32), last.astype(np.int32))
 
     @property
     def domains(self) -> int:
@@ -76,22 +87,27 @@ class VotedLinks(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Standing:
-    """The trust of domains, which of them are established, and through which the others are known."""
+    """The trust of domains, which of them are established, and through which pages the others are known."""
 
     trust: FloatArray
     established: IntArray  # ids, most trusted first; without the trusted domains
-    via: IdArray  # an established or trusted domain for each domain that is neither; -1 for the others and if unknown
+    via: IdArray  # a page of an established or trusted domain for each domain that is neither; -1 if there is none
 
 
 def establish(
     links: VotedLinks,
     trusted: IntArray,
     most: int | None = None,
-    eligible: BoolArray | None = None,
+    masses: FloatArray | None = None,
+    least: float = 0.0,
     *,
     threads: int | None = None,
 ) -> Standing:
-    """Find the established domains, given the ids of the trusted ones: at most `most`, and only eligible ones."""
+    """Find the established domains, given the ids of the trusted ones: at most `most`, each with this mass at least.
+
+    `masses` are of domains, equal by default. They also decide which link to a domain without trust is the strongest.
+    """
+    masses = np.ones(links.domains) if masses is None else masses
     known = np.zeros(links.domains, np.bool_)
     known[trusted] = True
     given = np.maximum(np.bincount(links.sources, links.votes, links.domains), 1.0)
@@ -102,9 +118,9 @@ def establish(
         order = order[np.argsort(-trust[order], kind="stable")]
         held = np.cumsum(trust[order])
         established = order[: int(np.searchsorted(held, SHARE * held[-1])) + 1] if order.size else order
-        established = (established if eligible is None else established[eligible[established]])[:most]
+        established = established[masses[established] >= least][:most]
         known[established] = True
-        return Standing(trust, established, _grouped(links, flow / given, 1 / given, known, pool))
+        return Standing(trust, established, _grouped(links, flow / given, masses / given, known, pool))
 
 
 def _flow(links: VotedLinks, given: FloatArray, trusted: BoolArray, pool: ThreadPool) -> FloatArray:
@@ -121,7 +137,7 @@ def _flow(links: VotedLinks, given: FloatArray, trusted: BoolArray, pool: Thread
 
 
 def _received(links: VotedLinks, per_vote: FloatArray, vouched: BoolArray, pool: ThreadPool) -> FloatArray:
-    """Return what each domain receives without the largest contribution, unless that is of one vouched for."""
+    """Return what each domain receives without the largest contribution, unless two pages vouched for make that."""
     from surveyor.kernels.independent_links import pass_trust
 
     received = np.empty(links.domains)
@@ -133,23 +149,23 @@ def _received(links: VotedLinks, per_vote: FloatArray, vouched: BoolArray, pool:
 def _grouped(
     links: VotedLinks, per_vote: FloatArray, afterwards: FloatArray, known: BoolArray, pool: ThreadPool
 ) -> IdArray:
-    """Return the known domain through which each other domain is known, along the strongest links.
+    """Return the page of a known domain through which each other domain is known, along the strongest links.
 
-    Known domains are compared by what they give, others, which have no trust, by the share of their votes.
+    Known domains are compared by what they give, others, which have no trust, by their mass per vote.
     """
-    from surveyor.kernels.independent_links import strongest_source
+    from surveyor.kernels.independent_links import strongest_link
 
     group = np.full(links.domains, -1, np.int32)
-    group[known] = np.flatnonzero(known)
-    best = np.empty(links.domains, np.int32)
+    best = np.empty(links.domains, np.int64)
     for _ in range(MAX_HOPS):
-        usable = group >= 0
+        usable = known | (group >= 0)
         every = ((tuple(links), usable, per_vote, first, last, best) for first, last in blocks(links.indptr))
-        list(pool.imap(strongest_source, every))
+        list(pool.imap(strongest_link, every))
         new = np.flatnonzero(~usable & (best >= 0))
         if not new.size:
             break
-        group[new] = group[best[new]]
+        link = best[new]
+        source = links.sources[link]
+        group[new] = np.where(known[source], links.first[link], group[source])
         per_vote = afterwards
-    group[known] = -1
     return group

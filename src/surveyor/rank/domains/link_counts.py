@@ -36,6 +36,7 @@ import numpy.typing as npt
 
 from surveyor.arrays import AnyIntArray, FloatArray, IntArray
 from surveyor.errors import UsageError, check_range
+from surveyor.graph.adapters import GraphLike, simple_graph
 from surveyor.graph.csr import Graph, Rows
 from surveyor.kernels.thread_pool import ThreadPool
 from surveyor.rank.domains.reputation import DEFAULT_RESOURCES, BoundedError, Reputation, Resources
@@ -79,8 +80,9 @@ def _sum_over_in_links(graph: Graph, weights: FloatArray, threads: int | None) -
     return sums
 
 
-def supporters(graph: Graph, depth: int = 2, *, resources: Resources = DEFAULT_RESOURCES) -> Reputation:
-    """Count the level-`depth` supporters of every domain."""
+def supporters(graph: GraphLike, depth: int = 2, *, resources: Resources = DEFAULT_RESOURCES) -> Reputation:
+    """Count the level-`depth` supporters of every domain; the graph may be any of `as_graph`."""
+    graph = simple_graph(graph)
     check_depth(depth)
     if depth == 1:
         counts = graph.in_links.degrees()

@@ -50,6 +50,7 @@ import numpy.typing as npt
 
 from surveyor.arrays import ByteArray, FloatArray, KeyArray, read_only
 from surveyor.errors import UsageError, check_range
+from surveyor.graph.adapters import GraphLike, simple_graph
 from surveyor.graph.csr import Graph
 from surveyor.kernels.thread_pool import ThreadPool
 from surveyor.rank.domains.reputation import DEFAULT_RESOURCES, ErrorModel, Exact, PoissonCount, Reputation, Resources
@@ -107,7 +108,7 @@ class Balls:
 
 
 def hyperball(
-    graph: Graph,
+    graph: GraphLike,
     depth: int | None = None,
     *,
     registers: int = 64,
@@ -128,6 +129,7 @@ def hyperball(
     >>> balls.levels, balls.complete, round(balls.harmonic().score("d"), 1), round(balls.supporters(2).score("c"))
     (3, True, 1.8, 1)
     """
+    graph = simple_graph(graph)
     registers = _checked_registers(graph, registers, resources.memory)
     check_range("depth", depth, "[1, inf)", hint="None grows all levels")
     if wrong := [level for level in keep if level < 1 or (depth is not None and level > depth)]:
@@ -160,7 +162,7 @@ def hyperball(
 
 
 def harmonic(
-    graph: Graph,
+    graph: GraphLike,
     depth: int | None = None,
     *,
     registers: int = 64,
@@ -257,7 +259,7 @@ def _checked_registers(graph: Graph, registers: int, memory: int | None) -> int:
 
 
 def bit_vectors(
-    graph: Graph,
+    graph: GraphLike,
     depth: int = 2,
     *,
     rounds: int | None = None,
@@ -278,6 +280,7 @@ def bit_vectors(
     >>> round(bit_vectors(graph).score("c"))
     1
     """
+    graph = simple_graph(graph)
     for name, value in (("depth", depth), ("rounds", rounds), ("top", top), ("words", words)):
         check_range(name, value, "[1, inf)", hint=f"pass {name} as an integer from 1")
     densities = max(graph.pages - 1, 1).bit_length() + 1

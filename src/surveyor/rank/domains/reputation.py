@@ -21,7 +21,7 @@ from the same sample.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from html import escape
 from statistics import NormalDist
@@ -30,13 +30,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from surveyor.arrays import AnyIntArray, FloatArray, IntArray, data_frame, let_go, read_only
+from surveyor.arrays import AnyIntArray, FloatArray, IntArray, let_go, read_only
 from surveyor.errors import UsageError
+from surveyor.frames import BARS, Tabular, draw_bars
+from surveyor.graph.labels import Labels
 from surveyor.graph.names import Names
 from surveyor.stopping import ProgressCallback, silent
 
 if TYPE_CHECKING:
-    import polars
+    from matplotlib.axes import Axes
 
 AT_ONCE = 1 << 20  # scores read at a time: they may be in a file larger than memory
 CONFIDENCE = 0.95
@@ -148,7 +150,7 @@ class PoissonCount:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Reputation:
+class Reputation(Tabular):
     """Scores over the domains of one graph."""
 
     kind: str  # the score: "tse", "supp", "in", …
@@ -172,11 +174,11 @@ class Reputation:
         """All scores; 8 bytes per domain."""
         return self._scores(self.raw)
 
-    def score(self, domain: int | str) -> float:
+    def score(self, domain: Hashable) -> float:
         """Return the score of a domain, by id or by name."""
         return float(self.raw[self.id_of(domain)]) * self.scale
 
-    def interval(self, domain: int | str) -> tuple[float, float]:
+    def interval(self, domain: Hashable) -> tuple[float, float]:
         """Return the confidence interval of the score of a domain."""
         low, high = self.intervals(np.array([self.id_of(domain)]))
         return float(low[0]), float(high[0])
@@ -190,7 +192,12 @@ class Reputation:
             model = model.for_domains(domains)
         return model.intervals(self._scores(self.raw[domains]))
 
-    def top(self, count: int = 10) -> IntArray:
+    def top(self, count: int = 10) -> npt.NDArray[Any]:
+        """Return the best domains, best first, by id, or by node if an object of another library was scored."""
+        best = self.top_ids(count)
+        return self.names.of(best) if isinstance(self.names, Labels) else best
+
+    def top_ids(self, count: int = 10) -> IntArray:
         """Return the ids of the best domains, best first; ties are broken by in-degree, then by id."""
         count = max(0, min(count, self.domains))
         if not count:
@@ -203,7 +210,7 @@ class Reputation:
         """Return the score at a position, 1 being the best; 0 if there are fewer domains."""
         return float(self._raw_at(position)) * self.scale if 0 < position <= self.domains else 0.0
 
-    def position(self, domain: int | str) -> int:
+    def position(self, domain: Hashable) -> int:
         """Return the number of domains above this one, plus one (ties share the better position)."""
         own = self.raw[self.id_of(domain)]
         return 1 + sum(int(np.count_nonzero(raw > own)) for _, raw in self._blocks())
@@ -211,7 +218,7 @@ class Reputation:
     def positions(self) -> IntArray:
         """Return the position of each domain, all distinct: 1 is the best."""
         positions = np.empty(self.domains, np.int64)
-        positions[self.top(self.domains)] = np.arange(1, self.domains + 1)
+        positions[self.top_ids(self.domains)] = np.arange(1, self.domains + 1)
         return positions
 
     def name(self, domain: int) -> str:
@@ -220,7 +227,7 @@ class Reputation:
 
     def to_dict(self, top: int = 10) -> dict[str, Any]:
         """Return the best domains and the method as plain values."""
-        best = self.top(top)
+        best = self.top_ids(top)
         low, high = self.intervals(best)
         bounds = zip(best.tolist(), low.tolist(), high.tolist(), strict=True)
         rows = [
@@ -228,7 +235,7 @@ class Reputation:
                 "position": position,
                 "domain": self.name(domain),
                 "id": domain,
-                "score": self.score(domain),
+                "score": float(self.raw[domain]) * self.scale,
                 "low": lower,
                 "high": upper if np.isfinite(upper) else None,
             }
@@ -241,13 +248,20 @@ class Reputation:
             "domains": rows,
         }
 
-    def to_polars(self) -> polars.DataFrame:
-        """Return domain, score and confidence interval as a Polars table."""
+    def _columns(self) -> dict[str, Any]:
         low, high = self.intervals()
         columns: dict[str, Any] = {"id": np.arange(self.domains), "score": self.scores, "low": low, "high": high}
-        if self.names is not None:
+        if isinstance(self.names, Labels):
+            columns = {"node": self.names.of(columns.pop("id")), **columns}
+        elif self.names is not None:
             columns["domain"] = list(self.names)
-        return data_frame(columns)
+        return columns
+
+    def _draw(self, axes: Axes) -> None:
+        best = self.top_ids(BARS)
+        low, high = self.intervals(best)
+        names = [self.name(domain) for domain in best.tolist()]
+        draw_bars(axes, names, self._scores(self.raw[best]).tolist(), self.kind, (low.tolist(), high.tolist()))
 
     def _scores(self, raw: npt.NDArray[Any]) -> FloatArray:
         return np.asarray(raw, np.float64) * self.scale
@@ -273,12 +287,12 @@ class Reputation:
         fewer_links = np.zeros(nodes.size, np.int64) if into is None else into[nodes] - into[nodes + 1]
         return nodes[np.lexsort((nodes, fewer_links, descending))]
 
-    def id_of(self, domain: int | str) -> int:
-        """Return the id of a domain, given by name or id."""
-        if isinstance(domain, str):
-            if self.names is None:
-                raise UsageError(f"no domain {domain!r}: the graph has no names", hint="pass the id of the domain")
+    def id_of(self, domain: Any) -> int:
+        """Return the id of a domain, given by name, id or node."""
+        if self.names is not None and (isinstance(domain, str) or isinstance(self.names, Labels)):
             return self.names.id_of(domain)
+        if isinstance(domain, str):
+            raise UsageError(f"no domain {domain!r}: the graph has no names", hint="pass the id of the domain")
         if not 0 <= domain < self.domains:
             raise UsageError(f"domain id must be in [0, {self.domains - 1}], got {domain}", hint="see .top()")
         return int(domain)
@@ -287,9 +301,9 @@ class Reputation:
         method = "".join(f", {key} {value}" for key, value in self.method.items())
         return f"Reputation({self.kind}, {self.domains:,} domains{method})"
 
-    def _repr_html_(self) -> str:
+    def _html(self) -> str:
         rows = "".join(
-            f"<tr><td>{row['position']}</td><td>{row['score']:,.6g}</td><td>{escape(row['domain'])}</td></tr>"
+            f"<tr><td>{row['position']}</td><td>{row['score']:,.6g}</td><td>{escape(str(row['domain']))}</td></tr>"
             for row in self.to_dict()["domains"]
         )
         return f"<p>{escape(repr(self))}</p><table><tr><th></th><th>score</th><th>domain</th></tr>{rows}</table>"

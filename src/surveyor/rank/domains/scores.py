@@ -23,16 +23,21 @@ from __future__ import annotations
 import os
 import tempfile
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
-from surveyor.arrays import FloatArray
+import numpy as np
+
+from surveyor.arrays import FloatArray, IntArray
 from surveyor.errors import UsageError
+from surveyor.frames import Tabular
+from surveyor.graph.adapters import GraphLike, simple_graph
 from surveyor.graph.csr import Graph
 from surveyor.graph.folder import describe
 from surveyor.graph.formats import build_graph, read_graph
+from surveyor.graph.names import Names
 from surveyor.kernels.thread_pool import cores
 from surveyor.rank.domains.external import streamed_exact_supporters, streamed_paths
 from surveyor.rank.domains.link_counts import in_degree, supporters, two_link_paths, weighted_in_degree
@@ -42,14 +47,19 @@ from surveyor.rank.domains.trust import TOLERANCE, Trust, as_reputation, trust
 from surveyor.rank.domains.tse import ERROR, TOP, sampled_supporters, streamed_supporters
 from surveyor.rank.pagerank import Ranking, SolverOptions, pagerank
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 SCORES = ("tse", "supp", "in", "win", "pagerank", "harmonic", "bv", "qvs")
 WITH_DEPTH = ("tse", "supp", "bv")  # scores that count supporters of a level
 STREAMED = ("tse", "supp", "qvs")  # scores that can read a graph folder as a stream
+IN_MEMORY = "in memory"
 SLOW = "supp"  # not part of "all"; must be requested by name
 MIN_SAMPLE_MEMORY = 50_000_000  # bytes that a streamed sample may take, whatever the limit
 MEMORY_SHARE = 0.7  # of the free memory, used by default
 
 
+@runtime_checkable
 class HasDomainGraph(Protocol):
     """An object with a graph of domains, such as a survey."""
 
@@ -90,14 +100,45 @@ class Domain:
         return {name: value for name, value in fields.items() if value is not None}
 
 
-@dataclass(frozen=True, eq=False)
-class Domains:
+class RowEnds(NamedTuple):
+    """The ends of rows of links, without the links."""
+
+    indptr: IntArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DomainTable:
+    """What results need of a graph whose links are in pieces: names and degrees, by memory map."""
+
+    links: int
+    names: Names | None
+    indptr: IntArray  # of out-links
+    in_links: RowEnds
+
+    @property
+    def pages(self) -> int:
+        """The number of domains."""
+        return int(self.indptr.size) - 1
+
+    def name(self, domain: int) -> str:
+        """Return the name of a domain; its id as text, where domains have no names."""
+        return str(domain) if self.names is None else self.names[domain]
+
+    def page(self, name: str) -> int:
+        """Return the id of a domain by name."""
+        if self.names is None:
+            raise UsageError(f"no domain {name!r}: the graph has no names", hint="pass the id of the domain")
+        return self.names.id_of(name)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Domains(Tabular):
     """Scores of the domains of one graph; the first score orders them."""
 
-    graph: Graph
+    graph: Graph | DomainTable
     scores: Mapping[str, Reputation]
     trust: Trust | None = None
-    mode: str = "in memory"  # or "streamed"
+    mode: str = IN_MEMORY  # or "streamed", "in pieces"
     _log_scores: dict[str, FloatArray] = field(default_factory=dict, repr=False)
 
     @property
@@ -107,20 +148,33 @@ class Domains:
 
     def top(self, count: int = 10) -> list[Domain]:
         """Return the best domains."""
-        best = self.main.top(count)
+        best = self.main.top_ids(count)
         low, high = self.main.intervals(best)
         rows = zip(best.tolist(), low.tolist(), high.tolist(), strict=True)
         return [self._row(position, *row) for position, row in enumerate(rows, 1)]
 
-    def __getitem__(self, domain: str | int) -> Domain:
-        node = self.main.id_of(domain)
-        return self._row(self.main.position(node), node, *self.main.interval(node))
+    def __getitem__(self, domain: Hashable) -> Domain:
+        low, high = self.main.interval(domain)
+        return self._row(self.main.position(domain), self.main.id_of(domain), low, high)
 
     def __repr__(self) -> str:
         return f"Domains({self.graph.pages:,}, by {', '.join(self.scores)})"
 
-    def _repr_html_(self) -> str:
-        return self.main._repr_html_()
+    def _columns(self) -> dict[str, Any]:
+        columns = dict(self.main._columns())
+        columns |= {name: score.scores for name, score in self.scores.items()}
+        del columns["score"]
+        if self.trust is not None:
+            trust = self.trust
+            columns |= {"trust": trust.trust.log_scores(), "popularity": trust.popularity.log_scores()}
+            columns["spam_mass"] = trust.spam_masses()
+        return columns
+
+    def _draw(self, axes: Axes) -> None:
+        self.main._draw(axes)
+
+    def _html(self) -> str:
+        return self.main._html()
 
     def _row(self, position: int, node: int, low: float, high: float) -> Domain:
         into, out = self.graph.in_links.indptr, self.graph.indptr
@@ -128,7 +182,7 @@ class Domains:
             name=self.graph.name(node),
             id=node,
             position=position,
-            score=self.main.score(node),
+            score=float(self.main.raw[node]) * self.main.scale,
             low=low,
             high=high,
             in_links=int(into[node + 1] - into[node]),
@@ -143,12 +197,12 @@ class Domains:
             row,
             trust=float(self._log_scores["trust"][node]),
             popularity=float(self._log_scores["popularity"][node]),
-            spam_mass=self.trust.spam_mass(node),
+            spam_mass=float(self.trust.spam_masses(np.array([node]))[0]),
         )
 
 
 def domains(
-    source: Graph | HasDomainGraph | str | Path,
+    source: GraphLike | HasDomainGraph,
     score: str | Sequence[str] = "tse",
     *,
     top: int = TOP,
@@ -157,7 +211,9 @@ def domains(
     rng: int = 7,
     options: DomainOptions = DEFAULT_OPTIONS,
 ) -> Domains:
-    """Score the domains of a graph, a survey, a graph folder or any file of links.
+    """Score the domains of a graph, a survey, a graph folder, a file of links or an object of another library.
+
+    Weights, self-links and duplicate links are ignored: scores count domains.
 
     Parameters
     ----------
@@ -166,7 +222,7 @@ def domains(
     trusted : trusted domains; with them, trust and spam mass are computed too.
     options : sampling probability, supporter level, threads, memory and progress.
     """
-    names = _score_names(score)
+    names = score_names(score)
     if options.depth != 2 and (others := [name for name in names if name not in WITH_DEPTH]):
         raise UsageError(
             f"depth must be 2 for the score {others[0]}, got {options.depth}",
@@ -201,7 +257,7 @@ class _Scorer:
     limit: int
     scratch: list[tempfile.TemporaryDirectory[str]]
     with_trust: bool
-    mode: str = "in memory"
+    mode: str = IN_MEMORY
     popularity: Ranking | None = None
 
     def score(self, name: str) -> Reputation:
@@ -265,7 +321,8 @@ class _Scorer:
         return streamed_supporters(self.folder, p, out=out, top=top, error=error, rng=self.rng, resources=limited)
 
 
-def _score_names(score: str | Sequence[str]) -> list[str]:
+def score_names(score: str | Sequence[str]) -> list[str]:
+    """Return the scores in a list or a text such as `tse,in`; `all` stands for all but the slow one."""
     parts = [part.strip() for part in score.split(",")] if isinstance(score, str) else list(score)
     every = [name for name in SCORES if name != SLOW]
     names = [name for part in parts for name in (every if part == "all" else [part])]
@@ -279,17 +336,17 @@ def _score_names(score: str | Sequence[str]) -> list[str]:
 
 
 def _open(
-    source: Graph | HasDomainGraph | str | Path,
+    source: GraphLike | HasDomainGraph,
     scores: list[str],
     options: DomainOptions,
     limit: int,
     scratch: list[tempfile.TemporaryDirectory[str]],
 ) -> tuple[Graph, Path | None]:
     """Return the graph, and its folder if it is in one."""
-    if isinstance(source, Graph):
-        return source, None
-    if not isinstance(source, str | Path):
+    if isinstance(source, HasDomainGraph):
         return source.domain_graph().graph, None
+    if not isinstance(source, str | Path):
+        return simple_graph(source), None
     path = Path(source)
     threads, memory, progress = options.threads, options.memory, options.progress
     if (path / "graph.json").is_file():
@@ -302,7 +359,8 @@ def _open(
     place = tempfile.TemporaryDirectory(prefix="surveyor-")
     scratch.append(place)
     folder = Path(place.name) / "graph"
-    return build_graph(source, folder, memory=memory // 2, threads=threads, progress=progress), folder
+    graph = build_graph(source, folder, memory=memory // 2, threads=threads, progress=progress)
+    return graph.with_names(graph.names), folder  # a pickle of it must not refer to the temporary folder
 
 
 def needed_memory(score: str, domains: int, links: int, threads: int) -> int:

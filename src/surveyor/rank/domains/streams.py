@@ -133,7 +133,7 @@ def _links_of_sample(sample: Ids, rows: Column, links: Column, resources: Resour
     set_bits(goals, bits)
     set_bits(sample, bits)
     matter = count_bits(bits, before)
-    sieve, factor, shift = _sieve(bits, int(matter), (goals, sample))
+    sieve, factor, shift = sieve_of(bits, int(matter), (goals, sample))
     bit_ranks(goals, bits, before, goals)
     first, sampled = np.zeros(matter + 1, np.int64), np.empty_like(owners)
     counting_sort(goals, owners, first, sampled)
@@ -143,7 +143,7 @@ def _links_of_sample(sample: Ids, rows: Column, links: Column, resources: Resour
     return SampledLinks(bits, before, first, own, sampled, sieve, factor, shift)
 
 
-def _sieve(bits: Any, matter: int, nodes: tuple[Ids, Ids]) -> tuple[Any, Any, Any]:
+def sieve_of(bits: Any, matter: int, nodes: tuple[Ids, ...]) -> tuple[Any, Any, Any]:
     """Return a bitmap with all relevant domains, smaller where they are few, and its hash: factor and shift."""
     from surveyor.kernels.supporter_counts import fill_sieve
 

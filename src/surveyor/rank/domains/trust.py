@@ -19,24 +19,30 @@ Both ranks carry a proven error e, so the mass lies between 1 - γ (t + e) / (p 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from surveyor.arrays import AnyIntArray, FloatArray
 from surveyor.errors import UsageError, check_range
+from surveyor.frames import Tabular
+from surveyor.graph.adapters import GraphLike, simple_graph
 from surveyor.graph.csr import Graph
 from surveyor.rank.domains.link_counts import check_ids
 from surveyor.rank.domains.reputation import DEFAULT_RESOURCES, BoundedError, Interval, Reputation, Resources
 from surveyor.rank.pagerank import Ranking, SolverOptions, pagerank
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 GAMMA = 0.85
 TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Trust:
+class Trust(Tabular):
     """Trust, popularity and spam mass of the domains of one graph."""
 
     graph: Graph
@@ -45,9 +51,20 @@ class Trust:
     gamma: float  # assumed fraction of good domains
     trusted: int  # number of trusted domains in the graph
 
-    def spam_mass(self, domain: int) -> float:
+    def spam_mass(self, domain: Hashable) -> float:
         """Return the spam mass of a domain, from 0 to 1."""
-        return float(self.spam_masses(np.array([domain]))[0])
+        return float(self.spam_masses(np.array([self.graph.page(domain)]))[0])
+
+    def _columns(self) -> dict[str, Any]:
+        columns = self.trust._columns()
+        masses = {"trust": columns.pop("share"), "popularity": self.popularity.scores, "spam_mass": self.spam_masses()}
+        return {**columns, **masses}
+
+    def _draw(self, axes: Axes) -> None:
+        some = (self.popularity.scores > 0) & (self.trust.scores > 0)
+        axes.loglog(self.popularity.scores[some], self.trust.scores[some], ".", markersize=3)
+        axes.set_xlabel("popularity")
+        axes.set_ylabel("trust")
 
     def spam_masses(self, domains: AnyIntArray | None = None) -> FloatArray:
         """Return the spam mass of some domains, or of all."""
@@ -72,21 +89,27 @@ class Trust:
 
 
 def trust(
-    graph: Graph,
-    trusted: Sequence[str] | AnyIntArray,
+    graph: GraphLike,
+    trusted: Sequence[Hashable] | AnyIntArray,
     *,
     gamma: float = GAMMA,
     popularity: Ranking | None = None,
     tolerance: float = TOLERANCE,
     resources: Resources = DEFAULT_RESOURCES,
 ) -> Trust:
-    """Rank from trusted domains, by name or id; those that are not in the graph are ignored."""
+    """Rank from trusted domains, by name, id or node; those that are not in the graph are ignored.
+
+    The graph may be any of `as_graph`; weights, self-links and duplicate links are ignored.
+    """
+    graph = simple_graph(graph)
     check_range("gamma", gamma, "(0, 1]", hint="it is the assumed fraction of good domains")
     weights = np.zeros(graph.pages)
     trusted = [trusted] if isinstance(trusted, str) else list(trusted)
-    check_ids(np.array([one for one in trusted if not isinstance(one, str)], np.int64), graph.pages)
+    if not graph.labelled:
+        check_ids(np.array([one for one in trusted if not isinstance(one, str)], np.int64), graph.pages)
     for one in trusted:
-        node = (graph.names.find(one) if graph.names is not None else None) if isinstance(one, str) else int(one)
+        named = isinstance(one, str) or graph.labelled
+        node = (graph.names.find(one) if graph.names is not None else None) if named else int(one)  # type: ignore[call-overload, arg-type]
         if node is not None:
             weights[node] = 1.0
     known = int(weights.sum())

@@ -39,7 +39,7 @@ process.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -50,6 +50,7 @@ from typing import Any
 import numpy as np
 
 from surveyor.errors import UsageError, check_range
+from surveyor.graph.adapters import GraphLike, simple_graph
 from surveyor.graph.csr import Graph, Rows
 from surveyor.graph.folder import describe, open_folder
 from surveyor.graph.formats.streams import atomic_write
@@ -152,7 +153,7 @@ class SupporterSample:
 
 
 def sampled_supporters(
-    graph: Graph,
+    graph: GraphLike,
     p: float | None = None,
     *,
     top: int = TOP,
@@ -168,24 +169,25 @@ def sampled_supporters(
     p : the sampling probability of each domain; chosen for `error` at rank `top` by default.
     error : requested relative standard deviation at rank `top`; `method["error"]` is the one reached.
     """
+    graph = simple_graph(graph)
     sample = SupporterSample(graph, depth, rng, resources)
     if not graph.pages:
         sample.p = 1.0
         return sample.reputation()
-    for step in [check_p(p)] if p is not None else _growth(sample, top, error):
+    for step in [check_p(p)] if p is not None else growth(sample.score_at, graph.pages, top, error):
         sample.grow(step)
     reached = BinomialCount(sample.p).relative_error(sample.score_at(top)) if sample.p < 1 else 0.0
     return sample.reputation(top=min(top, graph.pages), error=reached)
 
 
-def _growth(sample: SupporterSample, top: int, error: float) -> Iterator[float]:
+def growth(score_at: Callable[[int], float], domains: int, top: int, error: float) -> Iterator[float]:
     """Yield the p to grow a sample to, until its error at rank `top` is as small as requested."""
     check_target(top, error)
-    p, following = 0.0, p_for(error, sample.graph.pages)
+    p, following = 0.0, p_for(error, domains)
     while following > p:
         p = following
         yield p
-        following = next_p(p, sample.score_at(top) * p, error)
+        following = next_p(p, score_at(top) * p, error)
 
 
 def next_p(p: float, count: float, error: float) -> float:
@@ -214,7 +216,7 @@ def round_up(p: float) -> float:
     return p if p < ALL else 1.0
 
 
-def order_confidence(graph: Graph, estimate: Reputation, one: int | str, other: int | str) -> float:
+def order_confidence(graph: GraphLike, estimate: Reputation, one: Hashable, other: Hashable) -> float:
     """Return the confidence, from 0 to 1, that one domain has more supporters than another, given a TSE estimate.
 
     It compares only sampled supporters that the two do not share, with a normal approximation. The cost is that of
@@ -224,6 +226,7 @@ def order_confidence(graph: Graph, estimate: Reputation, one: int | str, other: 
         raise UsageError(f"estimate must be a tse score, got {estimate.kind}", hint="use sampled_supporters()")
     from surveyor.kernels.supporter_counts import domains_at_depth
 
+    graph = simple_graph(graph)
     p, depth, rng = (estimate.method[key] for key in ("p", "depth", "rng"))
     in_sample = np.zeros(graph.pages, np.bool_)
     in_sample[sampled_domains(graph.pages, rng, 0.0, p)] = True
@@ -245,8 +248,7 @@ def sampled_domains(domains: int, rng: int, above: float, p: float) -> Ids:
     """Return the domains that are in a sample of p but not in one of `above`, ascending."""
     from surveyor.kernels.supporter_counts import sample_domains
 
-    seed = np.random.SeedSequence(int(rng) % 2**64).generate_state(1, np.uint64)[0]
-    first, last = _hash_threshold(above), _hash_threshold(p)
+    seed, first, last = sample_seed(rng), hash_threshold(above), hash_threshold(p)
     if first >= last:
         return np.empty(0, np.uint32)
     ids = np.empty(min(domains, int(domains * (p - above) * 1.2) + 1000), np.uint32)
@@ -255,7 +257,12 @@ def sampled_domains(domains: int, rng: int, above: float, p: float) -> Ids:
     return ids[:count]
 
 
-def _hash_threshold(p: float) -> int:
+def sample_seed(rng: int) -> np.uint64:
+    """Return the seed of the hashes that samples are drawn by."""
+    return np.uint64(np.random.SeedSequence(int(rng) % 2**64).generate_state(1, np.uint64)[0])
+
+
+def hash_threshold(p: float) -> int:
     """Return the hash threshold of a sample of p: hashes below it are in the sample."""
     return 1 << 64 if p >= 1 else int(math.ldexp(p, 64))
 

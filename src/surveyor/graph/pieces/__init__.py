@@ -1,0 +1,1 @@
+"""Graphs in pieces: graphs beyond the memory, or the page ids, of one machine."""

@@ -1,0 +1,1 @@
+"""Surveyor inside other programs."""

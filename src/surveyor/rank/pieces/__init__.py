@@ -1,0 +1,1 @@
+"""PageRank of graphs in pieces."""

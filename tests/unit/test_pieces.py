@@ -1,0 +1,221 @@
+"""Graphs in pieces: every link exactly once, in the piece of its target; damaged folders are rejected."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from surveyor import Graph, GraphError, UsageError
+from surveyor.graph.folder_files import checksum, seal
+from surveyor.graph.pieces.folder import Pieces, global_ids, split_ids
+from surveyor.graph.pieces.split import join, split_graph
+from surveyor.graph.pieces.write import WriteOptions
+from webs import chain, graphs, random_web, star
+
+
+def links_of(pieces: Pieces) -> list[tuple[int, int]]:
+    """All links as page numbers, read obviously: row by row through the global ids."""
+    opened = list(pieces)
+    found = []
+    for piece in opened:
+        for page in range(piece.pages):
+            row = piece.indices[piece.indptr[page] : piece.indptr[page + 1]]
+            assert (np.diff(row) > 0).all(), "ascending and distinct"
+            for source in piece.global_ids(row).tolist():
+                owner, local = opened[source >> 32], source & 0xFFFFFFFF
+                assert 0 <= local < owner.pages
+                found.append(
+                    (int(owner.page_numbers(np.array([local]))[0]), int(piece.page_numbers(np.array([page]))[0]))
+                )
+    return found
+
+
+def check(pieces: Pieces, graph: Graph) -> None:
+    """Compare a folder of pieces with its graph, by the definitions of the format."""
+    sources = np.repeat(np.arange(graph.pages), graph.out_degrees)
+    found = links_of(pieces)
+    assert len(found) == len(set(found)) == graph.links == pieces.links
+    assert set(found) == set(zip(sources.tolist(), graph.indices.tolist(), strict=True))
+    opened = list(pieces)
+    numbers = np.concatenate([piece.page_numbers(np.arange(piece.pages)) for piece in opened])
+    assert sorted(numbers.tolist()) == list(range(graph.pages))
+    for piece in opened:
+        here = piece.page_numbers(np.arange(piece.pages))
+        assert piece.out_degrees.tolist() == graph.out_degrees[here].tolist()
+        assert piece.counts.dangling == np.count_nonzero(piece.out_degrees == 0)
+        for other in opened:
+            assert piece.sends_to(other.number).tolist() == other.ghosts_of(piece.number).tolist()
+        assert piece.ghosts_of(piece.number).size == 0
+        used = np.unique(piece.indices[piece.indices >= piece.pages]) - piece.pages
+        assert used.tolist() == list(range(piece.counts.ghosts)), "every ghost has a link"
+        if graph.names is not None:
+            assert [piece.name(page) for page in range(piece.pages)] == [graph.name(page) for page in here.tolist()]
+
+
+@given(graphs(), st.integers(1, 6))
+@settings(max_examples=40, deadline=None)
+def test_every_link_is_once_in_the_piece_of_its_target(tmp_path_factory, graph: Graph, count: int) -> None:  # type: ignore[no-untyped-def]
+    folder = tmp_path_factory.mktemp("pieces") / "pieces"
+    check(split_graph(graph, folder, count), graph)
+    pieces = Pieces.open(folder)
+    check(pieces, graph)
+    assert join(pieces) == graph
+
+
+@given(graphs(), st.integers(1, 5), st.lists(st.integers(0, 4), min_size=24, max_size=24))
+@settings(max_examples=40, deadline=None)
+def test_hosts_are_not_divided(tmp_path_factory, graph: Graph, count: int, hosts: list[int]) -> None:  # type: ignore[no-untyped-def]
+    names = [f"https://h{hosts[page]}.example/{page}" for page in range(graph.pages)]
+    named = Graph.from_arrays(
+        np.repeat(np.arange(graph.pages), graph.out_degrees), graph.indices, graph.pages, names=names
+    )
+    pieces = split_graph(named, tmp_path_factory.mktemp("pieces") / "pieces", count)
+    check(pieces, named)
+    assert join(pieces) == named
+    where: dict[str, set[int]] = {}
+    for piece in pieces:
+        for page in range(piece.pages):
+            where.setdefault(piece.name(page).split("/")[2], set()).add(piece.number)
+    assert all(len(found) == 1 for found in where.values())
+    for page, name in enumerate(names):
+        found = pieces.find(name)
+        assert found is not None
+        owner, local = split_ids(np.array([found]))
+        assert pieces[int(owner[0])].page_numbers(local).tolist() == [page]
+    assert pieces.find("https://nowhere.example/") is None
+
+
+def test_pieces_have_similar_work(tmp_path: Path) -> None:
+    graph = random_web(4000, 40_000, 5)
+    pieces = split_graph(graph, tmp_path / "pieces", 5)
+    work = [piece.links + 4 * piece.pages for piece in pieces.counts]
+    assert max(work) < 1.1 * sum(work) / 5
+    assert pieces.find("17") is not None
+    assert pieces.find("4000") is None
+
+
+def test_one_giant_host_leaves_pieces_empty(tmp_path: Path) -> None:
+    names = [f"https://giant.example/{page}" for page in range(50)] + ["https://small.example/"]
+    graph = Graph.from_arrays(np.arange(50), np.arange(1, 51), names=names)
+    pieces = split_graph(graph, tmp_path / "pieces", 7)
+    assert sorted(piece.pages for piece in pieces.counts) == [0, 0, 0, 0, 0, 1, 50]
+    check(pieces, graph)
+
+
+def test_little_memory_gives_the_same_bytes(tmp_path: Path) -> None:
+    graph = random_web(3000, 60_000, 2)
+    big = split_graph(graph, tmp_path / "big", 4)
+    small = split_graph(graph, tmp_path / "small", 4, WriteOptions(memory=1 << 16, threads=1))
+    assert big.checksum == small.checksum
+    check(small, graph)
+
+
+def test_global_ids_reach_beyond_the_limit_of_one_graph() -> None:
+    ids = global_ids(4095, np.array([2**31 - 2]))
+    assert [part.tolist() for part in split_ids(ids)] == [[4095], [2**31 - 2]]
+
+
+def _change(**changes: object) -> Callable[[Path], None]:
+    def change(folder: Path) -> None:
+        path = folder / "pieces.json"
+        about = json.loads(path.read_text()) | changes
+        del about["checksum"]
+        path.write_text(json.dumps({**about, "checksum": seal(about)}))
+
+    return change
+
+
+def _counts(**changes: object) -> Callable[[Path], None]:
+    def change(folder: Path) -> None:
+        counts = json.loads((folder / "pieces.json").read_text())["pieces"]
+        _change(pieces=[{**counts[0], **changes}, *counts[1:]])(folder)
+
+    return change
+
+
+def _rewrite(name: str, array: object, kind: str) -> Callable[[Path], None]:
+    """Replace an array, with its right size and checksum in the description."""
+
+    def change(folder: Path) -> None:
+        np.save(folder / name, np.array(array, kind))
+        files = json.loads((folder / "pieces.json").read_text())["files"]
+        files[name] = {"bytes": (folder / name).stat().st_size, "crc32": checksum(folder / name)}
+        _change(files=files)(folder)
+
+    return change
+
+
+def _flip(folder: Path) -> None:
+    data = bytearray((folder / "00001/indices.npy").read_bytes())
+    data[-1] ^= 1
+    (folder / "00001/indices.npy").write_bytes(data)
+
+
+@pytest.mark.parametrize(
+    ("damage", "problem"),
+    [
+        (lambda folder: (folder / "00000/indptr.npy").unlink(), "is missing"),
+        (lambda folder: (folder / "00000/indptr.npy").write_bytes(b""), "has 0 bytes instead of"),
+        (_flip, "checksum differs"),
+        (lambda folder: (folder / "pieces.json").write_text("{}"), "is damaged"),
+        (lambda folder: (folder / "pieces.json").write_text("[" * 10**5), "is damaged"),
+        (_change(version=99), "newer surveyor"),
+        (_change(format="recipe"), "describes a 'recipe'"),
+        (_change(files={}), "is damaged"),
+        (_change(pieces=[]), "is damaged"),
+        (_counts(pages=-1), "impossible counts"),
+        (_counts(ghosts=2**31), "impossible counts"),
+        (_counts(pages=3), "does not contain"),
+        (_rewrite("00000/indices.npy", [0, 1, 2, 3, 99], "int32"), "pages that do not exist"),
+        (_rewrite("00000/indices.npy", [0, 1, 2, 3, -1], "int32"), "pages that do not exist"),
+        (_rewrite("00000/indptr.npy", [0, 9, 1, 2, 3, 4, 5], "int64"), "pages that do not exist"),
+        (_rewrite("00001/ghosts.npy", [77], "int32"), "pages that do not exist"),
+        (_rewrite("00000/sends.npy", [3], "int32"), "pages that do not exist"),
+        (_rewrite("00000/ghost_starts.npy", [0, 5, 0], "int64"), "pages that do not exist"),
+        (_rewrite("00000/out_degrees.npy", [1, 1, 1, 1, 1, 1], "float64"), "does not contain"),
+        (_rewrite("00000/out_degrees.npy", [1, 1, 1, 1, 1, 2], "uint32"), "9 links, but out-degrees of 10"),
+    ],
+)
+def test_damaged_folders_are_rejected(tmp_path: Path, damage: Callable[[Path], None], problem: str) -> None:
+    folder = tmp_path / "pieces"
+    split_graph(chain(10), folder, 2)
+    damage(folder)
+    with pytest.raises(GraphError, match=problem):
+        Pieces.open(folder)
+
+
+@pytest.mark.parametrize("name", ["numbers.npy", "names.npy", "names.utf8"])
+def test_files_without_a_checksum_are_rejected(tmp_path: Path, name: str) -> None:
+    folder = tmp_path / "pieces"
+    split_graph(chain(10), folder, 2)
+    other = folder / "00001" / name
+    assert not other.exists()
+    np.save(other.with_suffix(".npy"), np.zeros(5, np.int64))
+    other.with_suffix(".npy").rename(other)
+    with pytest.raises(GraphError, match=f"{name} is not part of the graph"):
+        Pieces.open(folder)
+
+
+def test_folders_in_use_are_kept(tmp_path: Path) -> None:
+    graph = star(5)
+    split_graph(graph, tmp_path / "pieces", 2)
+    with pytest.raises(UsageError, match="already exists"):
+        split_graph(graph, tmp_path / "pieces", 2)
+    replaced = split_graph(graph, tmp_path / "pieces", 3, WriteOptions(replace=True))
+    assert len(replaced) == 3
+    (tmp_path / "pieces" / "00000" / "diary").touch()
+    with pytest.raises(UsageError, match="contains 00000"):
+        split_graph(graph, tmp_path / "pieces", 2, WriteOptions(replace=True))
+    with pytest.raises(UsageError, match="not a graph in pieces"):
+        split_graph(graph, tmp_path, 2)
+    with pytest.raises(UsageError, match=r"pieces must be in \[1, 4096\], got 0"):
+        split_graph(graph, tmp_path / "other", 0)
+    with pytest.raises(GraphError, match="does not exist"):
+        Pieces.open(tmp_path / "none")
+    assert [path.name for path in tmp_path.iterdir()] == ["pieces"]
