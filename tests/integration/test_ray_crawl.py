@@ -159,10 +159,12 @@ def test_killed_machines_lose_nothing(cluster: Session, web: EmbeddedWeb, tmp_pa
         pages = director.progress().pages
         if not director.is_complete or len(killed) == 3 or pages < at:
             return
-        raylets = sorted(pid for pid, command in descendants().items() if "raylet/raylet" in command)
-        if len(raylets) == 2:
-            killed.append(raylets[1])  # the first is that of the driver
-            os.kill(raylets[1], signal.SIGKILL)
+        raylets = [
+            pid for pid, command in descendants().items() if "raylet/raylet" in command and "--head" not in command
+        ]
+        if raylets:  # not that of the driver
+            killed.append(raylets[0])
+            os.kill(raylets[0], signal.SIGKILL)
             at = pages + int(rng.integers(20, 60))
 
     ending = asyncio.run(asyncio.wait_for(run.run(watch), 300))

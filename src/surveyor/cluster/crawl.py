@@ -185,9 +185,9 @@ class ShardedRun:
     def _shards_of(self, number: int) -> list[int]:
         return list(range(number, self.shards.count, self.workers))
 
-    def _start(self, number: int) -> Any:
-        """Start an actor."""
-        cpus = max(0.01, min(1.0, _cpus() / self.workers))
+    def _start(self, number: int, *, again: bool = False) -> Any:
+        """Start an actor; one that is started again fits on the machines that are left, whatever these do."""
+        cpus = 0 if again else max(0.01, min(1.0, _cpus() / self.workers))
         actor = load_ray().remote(ShardHost).options(num_cpus=cpus, max_restarts=0, scheduling_strategy="SPREAD")
         folder, mine = str(self.shards.folder.resolve()), self._shards_of(number)
         return actor.remote(folder, mine, self.settings, self.resolver, surveyor.__version__)
@@ -244,7 +244,7 @@ class ShardedRun:
         with contextlib.suppress(load_ray().exceptions.RayError):
             load_ray().kill(self._hosts[number])
         self.restore()
-        self._hosts[number] = self._start(number)
+        self._hosts[number] = self._start(number, again=True)
 
     async def _stop(self) -> None:
         """Stop all actors; one that does not answer is killed, which loses nothing that was committed."""

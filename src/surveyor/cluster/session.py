@@ -30,7 +30,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from surveyor.errors import MissingExtra, UsageError
+from surveyor.errors import MissingExtra, SurveyError, UsageError
 from surveyor.kernels.thread_pool import cores
 
 LOOPBACK = "127.0.0.1"
@@ -97,12 +97,21 @@ class Session:
 
     def restore(self) -> None:
         """Start local workers in place of those that have died; the others suffice where one does not start."""
-        if self._cluster is not None:
-            for node in self._cluster.list_all_nodes():
-                node.dead_processes()  # waits for them: processes of a worker run on while it is a zombie
-            for _ in range(self.workers - len(self.nodes())):
+        if self._cluster is None:
+            return
+        head, *others = self._cluster.list_all_nodes()
+        if _is_dead(head):
+            raise SurveyError(
+                "the local cluster has stopped: the worker of this process was killed",
+                hint="run the same command again",
+            )
+        for node in others:  # not those that Ray reports as dead: it may notice a death after half a minute
+            if _is_dead(node):
                 with suppress(Exception):  # Ray raises plain exceptions
-                    self._cluster.add_node(**self._node_arguments())
+                    self._cluster.remove_node(node, allow_graceful=False)
+        for _ in range(self.workers - len(self._cluster.list_all_nodes())):
+            with suppress(Exception):
+                self._cluster.add_node(**self._node_arguments())
 
     def _start(self, stack: ExitStack) -> None:
         """Start the workers of `local:N` and connect to them."""
@@ -222,6 +231,11 @@ def _variables(values: dict[str, str]) -> Iterator[None]:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
+
+
+def _is_dead(node: Any) -> bool:
+    """Return whether a process of a local worker has ended; this also waits for it, as it is a child of this one."""
+    return bool(node.dead_processes())
 
 
 def _quietly(stop: Any) -> None:
