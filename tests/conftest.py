@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,9 @@ from console import LINKS
 from surveyor import Graph
 
 if TYPE_CHECKING:
+    from distribution import FileScheduling
     from surveyor.cluster.session import Session
+
 
 # No deadlines, for busy machines, and fixed examples, for reproducible results; `make fuzz` uses new ones.
 settings.register_profile("same", deadline=None, derandomize=True)
@@ -54,10 +57,38 @@ def tiny_communities(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(community_options, "MIN_LOCAL", 1)
 
 
-@pytest.fixture(scope="session")
-def cluster() -> Iterator[Session]:
-    """Two nodes of Ray on loopback, shared by all tests of this process, as they take seconds to start."""
+_clusters = ExitStack()
+_sessions: list[Session] = []
+
+
+@pytest.fixture
+def cluster() -> Session:
+    """Two nodes of Ray on loopback, shared by consecutive tests of a group, as they take seconds to start."""
     from surveyor.cluster.session import Session
 
-    with Session("local:2") as session:
-        yield session
+    if not _sessions:
+        _sessions.append(_clusters.enter_context(Session("local:2")))
+        _clusters.callback(_sessions.clear)
+    return _sessions[0]
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(nextitem: pytest.Item | None) -> None:
+    """Stop the cluster after the last test of its group, as an idle cluster still takes time."""
+    if _sessions and (nextitem is None or not nextitem.get_closest_marker("xdist_group")):
+        _clusters.close()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Start with the tests of groups, which are the longest."""
+    items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> FileScheduling | None:
+    """Keep a group in one process, which xdist alone does not with pytest 9.2."""
+    if config.getvalue("dist") != "loadgroup":
+        return None
+    from distribution import FileScheduling
+
+    return FileScheduling(config, log)
