@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[2]
 EVERYWHERE = [
     r"\btold\b",
@@ -58,11 +56,14 @@ def hits(path: Path, words: list[str]) -> list[str]:
     return [f"{number}: {line.strip()}" for number, line in enumerate(lines, 1) if pattern.search(line)]
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_no_retired_words_in_the_package_and_the_documentation(path: Path) -> None:
-    assert hits(path, EVERYWHERE + OUTSIDE_TESTS) == []
+def found_in(paths: list[Path], words: list[str]) -> dict[str, list[str]]:
+    found = {str(path.relative_to(ROOT)): hits(path, words) for path in paths}
+    return {name: lines for name, lines in found.items() if lines}
+
+
+def test_no_retired_words_in_the_package_and_the_documentation() -> None:
+    assert found_in(SOURCES, EVERYWHERE + OUTSIDE_TESTS) == {}
 
 
 def test_no_retired_words_in_tests_and_scripts() -> None:
-    found = {str(path.relative_to(ROOT)): hits(path, EVERYWHERE) for path in SCRIPTS if path != Path(__file__)}
-    assert {name: lines for name, lines in found.items() if lines} == {}
+    assert found_in([path for path in SCRIPTS if path != Path(__file__)], EVERYWHERE) == {}

@@ -14,6 +14,7 @@ import pytest
 import surveyor as sv
 from console import CommandResult
 from fake_web import CONTACT, Sites, Time, crawled, moved, page, rules
+from slow_cases import one_in
 from surveyor.config import Settings
 from surveyor.crawler.budgeting import Budgeting
 from surveyor.crawler.budgets import DomainBudgets, events, latest, limits_of
@@ -353,7 +354,7 @@ def farm(honest: int = 40, each: int = 8) -> dict[str, Any]:
     return answers
 
 
-@pytest.mark.parametrize("budget", ["star", "star,score=supp", "star,score=in", "star,p=0.5"])
+@pytest.mark.parametrize("budget", one_in(4, ["star", "star,score=supp", "star,score=in", "star,p=0.5"]))
 def test_automatic_budgets_stop_a_farm_and_not_the_others(path: Path, budget: str) -> None:
     client = Sites(Time(), farm())
     if budget == "star":

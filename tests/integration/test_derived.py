@@ -13,6 +13,7 @@ import pytest
 
 from fake_web import Answers, Sites, Time, begun, crawled, moved, page, rules
 from ledger_histories import Crawl, Event, new_crawl
+from slow_cases import one_in, pairs
 from surveyor.config import Settings
 from surveyor.crawler.queues import HostQueues, SingleQueue
 from surveyor.crawler.replay import Derived, derive, save, scope_of, to_graph
@@ -96,7 +97,7 @@ def derived(path: Path, *, checkpoint: bool = True) -> Derived:
 # --- replay and checkpoint ---
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("strategy", one_in(3, STRATEGIES))
 def test_a_replay_is_the_same_with_and_without_a_checkpoint(tmp_path: Path, strategy: str) -> None:
     path, client = tmp_path / "a.survey", sites()
     for pages in (3, 8):
@@ -216,8 +217,7 @@ def slow_graph(path: Path, *, crawled_only: bool) -> tuple[list[str], list[tuple
     return [names[one] for one in wanted], sorted(links), [j / total if total else 1 / len(wanted) for j in jumps]
 
 
-@pytest.mark.parametrize("crawled_only", [False, True])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(("seed", "crawled_only"), pairs(range(4), [False, True]))
 def test_the_graph_is_what_was_fetched_with_aliases_merged(tmp_path: Path, seed: int, crawled_only: bool) -> None:
     path, client = tmp_path / "a.survey", sites(seed)
     client.answers = {**client.answers, SEEDS[1]: moved(SEEDS[1], "http://a.example/3")}

@@ -11,6 +11,7 @@ import pytest
 import surveyor as sv
 from crash_recovery import rows
 from fake_web import Sites, Time, crawled, moved, page
+from slow_cases import one_in, pairs
 from surveyor.arrays import FloatArray
 from surveyor.crawler.strategies.focused import LEAST, PRIOR, Focused
 from surveyor.errors import SurveyError, UsageError
@@ -65,8 +66,7 @@ def test_pages_on_topic_come_first_with_the_same_certificate(tmp_path: Path, top
         assert 0.2 < on["at_least"] < 0.8
 
 
-@pytest.mark.parametrize("topic", TOPICS[:3])
-@pytest.mark.parametrize("pages", [3, 12, 30])
+@pytest.mark.parametrize(("topic", "pages"), pairs(TOPICS[:3], [3, 12, 30]))
 def test_the_interval_contains_the_true_coverage(tmp_path: Path, topic: str, pages: int) -> None:
     with survey(tmp_path / "a") as whole:
         ranking = whole.rank(tolerance=1e-9)
@@ -77,7 +77,7 @@ def test_the_interval_contains_the_true_coverage(tmp_path: Path, topic: str, pag
         assert part.coverage.at_least - ranking.error <= covered <= part.coverage.at_most + ranking.error
 
 
-@pytest.mark.parametrize("topic", TOPICS[:3])
+@pytest.mark.parametrize("topic", one_in(3, TOPICS[:3]))
 def test_a_stopped_crawl_resumes_and_replays_identically(tmp_path: Path, topic: str) -> None:
     with survey(tmp_path / "whole", topic=topic) as whole:
         expected, coverage, about = order(whole), whole.coverage, whole.topic

@@ -12,6 +12,7 @@ from console import CommandResult
 from fake_web import Sites, Time, crawled, page
 from loopback import linked, served
 from oracles import dense_pagerank
+from slow_cases import one_in
 from surveyor.crawler.replay import derive
 from surveyor.outcome import Outcome
 from surveyor.store.directory import SurveyFolder
@@ -41,7 +42,7 @@ def visits(path: Path) -> list[tuple[int, str]]:
         return [(one.page, one.kind) for one in folder.journal.outcomes(0)]
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("strategy", one_in(3, STRATEGIES))
 def test_a_limit_of_requests_is_used_up(tmp_path: Path, strategy: str) -> None:
     client = web()
     ending = crawled(tmp_path / "a", [HOME], client, until="requests=200", strategy=strategy, delay=0.5)

@@ -14,6 +14,7 @@ import pytest
 
 from crash_recovery import Image
 from sample_crawls import CALM, FREE, ROUGH, Links, Sampled, by_url, everything, graph_of, half, halves, plain_walk
+from slow_cases import one_in, pairs
 from surveyor.crawler.topics.page_content import SampledPage
 from surveyor.crawler.topics.rules import Topic
 from surveyor.errors import NothingFetched, UsageError
@@ -46,8 +47,7 @@ def knows(sampled: Sampled, share: str) -> Links | None:
 # Steps
 
 
-@pytest.mark.parametrize("reported", ["none", "some", "all"])
-@pytest.mark.parametrize("concurrency", [1, 5])
+@pytest.mark.parametrize(("reported", "concurrency"), pairs(["none", "some", "all"], [1, 5]))
 def test_steps_equal_walks_over_the_true_graph(tmp_path: Path, reported: str, concurrency: int) -> None:
     sampled = Sampled(CALM, concurrency=concurrency, seed=concurrency)
     source, seeds = knows(sampled, reported), list(sampled.web.seeds)
@@ -79,7 +79,7 @@ def test_url_topic_needs_fewer_fetches(tmp_path: Path) -> None:
     ).all()
 
 
-@pytest.mark.parametrize("method", ["trial", "hard", "mixture"])
+@pytest.mark.parametrize("method", one_in(3, ["mixture", "trial", "hard"]))
 def test_links_within_a_topic_that_needs_content(tmp_path: Path, method: str) -> None:
     """Targets of links are classified only where a walk drew them; their share is estimated from these draws."""
     sampled = Sampled(CALM, concurrency=5, options={"archive": True})

@@ -15,6 +15,8 @@ from attack import attack
 from hostile_pages import hostile_pages
 from markdown_it import MarkdownIt
 
+from slow_cases import pairs
+
 pytest.importorskip("resiliparse")
 
 import surveyor as sv
@@ -129,8 +131,7 @@ def test_the_text_of_one_page(survey: Path) -> None:
                 opened.text(path)
 
 
-@pytest.mark.parametrize("budget", [40, 300, 1_000, 100_000])
-@pytest.mark.parametrize("kind", ["markdown", "llms.txt", "jsonl"])
+@pytest.mark.parametrize(("budget", "kind"), pairs([40, 300, 1_000, 100_000], ["markdown", "llms.txt", "jsonl"]))
 def test_a_budget_holds_for_what_is_written(survey: Path, tmp_path: Path, budget: int, kind: str) -> None:
     table = {"table": "text"} if kind == "jsonl" else {}
     with sv.open(survey) as opened:

@@ -359,6 +359,7 @@ def freshness(log: list[Sent], web: ChangingWeb, begin: float, end: float) -> fl
     return fresh / (moments.size * len(web.interval))
 
 
+@pytest.mark.slow
 def test_signals_of_sitemaps_keep_a_survey_fresher(tmp_path: Path) -> None:
     shares = []
     for lists in (True, False):

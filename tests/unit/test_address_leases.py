@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from slow_cases import pairs
 from surveyor.crawler.shards.addresses import FIRST, TERM, AddressLeases
 from surveyor.fetch.politeness.policy import Gate
 
@@ -64,9 +65,9 @@ class Network:
                 heapq.heappush(self._mail, (self.now + late, len(self._mail), receiver, message))
 
 
-@pytest.mark.parametrize("rng", range(20))
-@pytest.mark.parametrize(("lost", "turns"), [(0.0, 1), (0.2, 2), (0.5, 4)])
-def test_lost_messages_delay_no_shard_for_long(rng: int, lost: float, turns: int) -> None:
+@pytest.mark.parametrize(("rng", "faults"), pairs(range(20), [(0.0, 1), (0.2, 2), (0.5, 4)]))
+def test_lost_messages_delay_no_shard_for_long(rng: int, faults: tuple[float, int]) -> None:
+    lost, turns = faults
     network = Network(rng, lost=lost)
     network.run(100.0, idle=0.3)
     times = [time for time, _ in network.requests]

@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import surveyor as sv
+from slow_cases import pairs
 from surveyor import Graph, UsageError, as_graph
 from surveyor.graph.adapters import page_ids, simple_graph
 from surveyor.graph.csr import Extra
@@ -317,8 +318,7 @@ VERBS: dict[str, Callable[[Any], dict[Any, float]]] = {
 }
 
 
-@pytest.mark.parametrize("verb", VERBS)
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(("form", "verb"), pairs(FORMS, list(VERBS), of=3))
 def test_every_verb_takes_every_form(verb: str, form: str) -> None:
     simple = list(dict.fromkeys(edge for edge in WEB if edge[0] != edge[1]))
     source = FORMS[form]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from functools import lru_cache
 
 import numpy as np
 import pytest
@@ -15,14 +16,16 @@ from surveyor.web.near_duplicates import SHINGLE, SIMILAR, SIZE, NearDuplicates,
 WORDS = [f"w{number}" for number in range(3_000)]
 
 
-def shingles(text: str) -> set[tuple[str, ...]]:
+@lru_cache(maxsize=512)  # brute force compares a text with many
+def shingles(text: str) -> frozenset[tuple[str, ...]]:
     words = text.lower().split()
-    return {tuple(words[at : at + SHINGLE]) for at in range(len(words) - SHINGLE + 1)}
+    return frozenset(tuple(words[at : at + SHINGLE]) for at in range(len(words) - SHINGLE + 1))
 
 
 def exact(first: str, second: str) -> float:
     one, other = shingles(first), shingles(second)
-    return len(one & other) / max(len(one | other), 1)
+    common = len(one & other)
+    return common / max(len(one) + len(other) - common, 1)
 
 
 def is_close(share: float) -> bool:

@@ -13,6 +13,7 @@ import pytest
 
 from cluster_processes import Socket, listening
 from oracles import importance_from_each
+from slow_cases import one_in
 from surveyor import Graph
 from surveyor.arrays import ByteArray, FloatArray, IdArray
 from surveyor.cluster.metrics import served
@@ -107,7 +108,7 @@ def lower(report: Report) -> float:
     return report.accounts.captured + 0.15 * report.accounts.moving
 
 
-@pytest.mark.parametrize(("seed", "shards"), [(1, 1), (2, 2), (3, 4), (4, 8), (5, 3), (6, 5)])
+@pytest.mark.parametrize(("seed", "shards"), one_in(3, [(2, 2), (1, 1), (4, 8), (3, 4), (5, 3), (6, 5)]))
 def test_invariants_under_faults(seed: int, shards: int) -> None:
     crawl, truth, each = made(seed, shards)
     rng = np.random.default_rng([seed, 1])

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from crawl_states import END, MADE, WEB, Own, assert_same_state, fresh, objects, resume_crawl
+from slow_cases import pairs
 from surveyor.crawler.frontier import Budgets
 from surveyor.crawler.loop import Crawl, replay
 from surveyor.crawler.strategies import by_name
@@ -36,8 +37,7 @@ def through_disk(folder: Path, state: Crawl, into: Crawl) -> dict[str, Any]:
     return about
 
 
-@pytest.mark.parametrize("done", [0, 25, 140])
-@pytest.mark.parametrize("name", MADE)
+@pytest.mark.parametrize(("name", "done"), pairs(MADE, [0, 25, 140]))
 def test_a_restored_crawl_equals_an_uninterrupted_one(name: str, done: int, tmp_path: Path) -> None:
     first, restored, replayed = (fresh(MADE[name]()) for _ in range(3))
     past, _ = resume_crawl(first, 0, done)
