@@ -77,6 +77,8 @@ a URL, JSON has it as `url` too.
 | `pages` | `crawl`, `demo` | top pages: `url`, `share`, `score`, `in_links`, `fetched` (and `true_share`) |
 | `goal`, `ending`, `reached` | `crawl` | the rule; reached, unreachable, exhausted, fruitless or |
 | | | interrupted; whether the goal was reached |
+| `unguarded` | `crawl`, `status` | null, or the page through which alone automatic budgets let domains take over 5 % |
+| | | of a crawl: its `url`, the number of these `domains`, the `share` that they, or a farm among them, may take |
 | `visits`, `bytes`, `settings` | `status` | outcomes, bytes received, settings in effect |
 | `importance` | `status`, `top --importance` | of strategies `opic` and `adaptive`, else null: `method`, `error` |
 | | | (bound on the L1 error, or null), `reason` (why there is no bound), `fetches`, `pages` |

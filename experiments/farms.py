@@ -34,6 +34,7 @@ from surveyor.rank.domains.established import VotedLinks, establish
 from surveyor.rank.domains.link_counts import in_degree, supporters
 from surveyor.rank.domains.tse import sampled_supporters
 from surveyor.stopping import parse_rule
+from surveyor.survey.survey import Survey
 
 WEBS = {"large": LARGE, "small": SMALL, "loose": LOOSE}
 RANKS = 10_000  # established domains of a re-ranking
@@ -62,8 +63,8 @@ class Clock:
             self.now = max(self.now, until)
 
 
-def crawl(web: FarmWeb, pages: int, budget: str, delay: float) -> None:
-    """Crawl a web."""
+def crawl(web: FarmWeb, pages: int, budget: str, delay: float) -> bool:
+    """Crawl a web; return whether the crawl warns that its budgets cannot hold a farm."""
     with tempfile.TemporaryDirectory(prefix="surveyor-") as place:
         settings = Settings(
             contact="me@example.org", scope="any", budget=budget, delay=delay, until=f"pages={pages}", archive=False
@@ -74,28 +75,37 @@ def crawl(web: FarmWeb, pages: int, budget: str, delay: float) -> None:
             hosts = create_hosts(folder, settings, clock)
             connection = Connection(web, None, hosts, clock.wait, 0.0)
             asyncio.run(run(folder, settings, parse_rule(settings.until), connection=connection))
+        with Survey(folder.folder) as survey:
+            return survey.unguarded is not None
 
 
 def compare(name: str, farm: Farm | None, seed: int, options: argparse.Namespace) -> list[float]:
-    """Crawl a web without and with budgets; return farm shares and honest coverages."""
-    found = []
+    """Crawl a web without and with budgets; return farm shares and honest coverages, and whether the last one warns."""
+    found, warns = list[float](), False
     for budget in ("none", options.budget):
         web = FarmWeb(WEBS[name], farm, seed)
-        crawl(web, options.pages, budget, options.delay)
+        warns = crawl(web, options.pages, budget, options.delay)
         found += [sum(url.startswith("http://farm") for url in web.log), web.coverage(len(web.log)), len(web.log)]
-    return found
+    return [*found, warns]
 
 
 def tables(options: argparse.Namespace) -> None:
     """Print what each farm takes."""
-    print("| web | farm | seed | farm, no budget | of | farm, budget | of | honest, no budget | honest, budget |")
-    print("|---|---|--:|--:|--:|--:|--:|--:|--:|")
+    print(
+        "| web | farm | seed | farm, no budget | of | farm, budget | of | honest, no budget | honest, budget | warns |"
+    )
+    print("|---|---|--:|--:|--:|--:|--:|--:|--:|---|")
     for name in options.webs.split(","):
         for label, farm in [("none", None), *FARMS.items()]:
             for seed in map(int, options.seeds.split(",")):
-                free, before, asked, held, after, kept = compare(name, farm, seed, options)
+                free, before, asked, held, after, kept, warns = compare(name, farm, seed, options)
                 cells = [name, label, seed, f"{free:.0f}", f"{asked:.0f}", f"{held:.0f}", f"{kept:.0f}"]
-                print("| " + " | ".join(map(str, [*cells, f"{before:.2%}", f"{after:.2%}"])) + " |", flush=True)
+                print(
+                    "| "
+                    + " | ".join(map(str, [*cells, f"{before:.2%}", f"{after:.2%}", "yes" if warns else "no"]))
+                    + " |",
+                    flush=True,
+                )
 
 
 def _of_two_pages(graph: Graph) -> VotedLinks:

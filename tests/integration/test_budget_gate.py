@@ -23,6 +23,7 @@ from surveyor.crawler.start import start
 from surveyor.errors import InputError, SurveyError, UsageError
 from surveyor.fetch.http import Fetched
 from surveyor.graph.synthetic.generate import WebShape
+from surveyor.report.survey_tables import budget_lines
 from surveyor.store.directory import SurveyFolder
 from surveyor.survey.survey import Survey
 from surveyor.testing import EmbeddedWeb, WebSettings, running
@@ -367,6 +368,8 @@ def test_automatic_budgets_stop_a_farm_and_not_the_others(path: Path, budget: st
     assert sum(count for name, count in asked.items() if name.startswith("h")) >= 0.99 * 40 * 8
     with check(path) as survey:
         assert survey.blocked()[0]["reason"] == "budget"
+        assert survey.unguarded is None
+        assert budget_lines(survey) == []
     with SurveyFolder.open(path, write=False) as folder:
         last = latest(folder)
         assert last is not None
@@ -444,6 +447,16 @@ def test_a_site_of_links_leads_to_the_sites_it_links_to(path: Path, inner: int) 
     client = Sites(Time(), answers)
     crawled(path, [HOME], client, scope="any", budget="star", until="pages=1000", delay=0.0)
     assert sum(count for name, count in asked_for(client).items() if name.startswith("o")) >= 290
+    with sv.open(path) as survey:  # a farm among these sites would look the same
+        found, lines = survey.unguarded, budget_lines(survey)
+    if inner == 1:
+        assert found is not None
+        assert found["url"] == lists[0]
+        assert found["domains"] == 30
+        assert 0.05 < found["share"] <= 1
+        assert "30 domains known only through http://a.org/1 may take" in lines[0]
+    else:
+        assert found is None or found["domains"] <= 10
 
 
 def test_a_ranking_of_more_pages_than_were_visited_is_no_reason_to_wait(path: Path) -> None:

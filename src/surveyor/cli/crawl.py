@@ -311,7 +311,7 @@ def report_stop(output: Output, survey: str, finished: Finished) -> int:
 def report_end(output: Output, survey: Survey, finished: Finished) -> int:
     """Report how the crawl ended, with the best pages; return the exit code."""
     from surveyor.report.numbers import both_bounds, counted, duration
-    from surveyor.report.survey_tables import javascript_lines, listed_lines, topic_lines
+    from surveyor.report.survey_tables import budget_lines, javascript_lines, listed_lines, topic_lines
 
     rule, ending = finished.rule, finished.ending
     name = str(survey.folder)
@@ -337,6 +337,7 @@ def report_end(output: Output, survey: Survey, finished: Finished) -> int:
     captured = both_bounds(coverage, survey.sampled)
     output.line(f"{endings.get(ending, 'Stopped')}: {captured}, {pages}, {duration(finished.seconds)}.")
     output.lines(javascript_lines(survey))
+    output.lines(budget_lines(survey))
     output.lines(topic_lines(survey))
     output.lines(listed_lines(survey))
     output.line()
@@ -433,4 +434,5 @@ def headline(survey: Survey) -> dict[str, Any]:
         "weights": survey.manifest.seed_weights,
         "listed": survey.listed,
         "topic": survey.topic,
+        "unguarded": survey.unguarded,
     }

@@ -34,14 +34,15 @@ def command(output: Output, *, survey: str, by_scope: bool) -> int:
 
 
 def _show_status(output: Output, path: str, survey: Survey) -> int:
-    from surveyor.report.survey_tables import blocked_table, javascript_lines
+    from surveyor.report.survey_tables import blocked_table, budget_lines, javascript_lines
 
     blocked = survey.blocked()
     output.object("status", _fields(path, survey, blocked))
     if output.mode == "csv":
         output.table(blocked_table(blocked))
         return 0
-    output.lines([*(_accounts(survey, blocked) if survey.keeps_graph else [NO_GRAPH]), *javascript_lines(survey), ""])
+    output.lines([*(_accounts(survey, blocked) if survey.keeps_graph else [NO_GRAPH]), *javascript_lines(survey)])
+    output.lines([*budget_lines(survey), ""])
     output.facts(_facts(survey))
     if blocked:
         output.line()
@@ -82,6 +83,7 @@ def _fields(path: str, survey: Survey, blocked: list[dict[str, Any]]) -> dict[st
         "weights": manifest.seed_weights,
         "listed": survey.listed,
         "topic": survey.topic,
+        "unguarded": survey.unguarded,
         "goal": manifest.setting("until"),
         "settings": dict(manifest.settings),
         "blocked": blocked,

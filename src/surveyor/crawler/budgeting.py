@@ -31,6 +31,9 @@ import numpy as np
 
 from surveyor.crawler.budgets import (
     EVENT,
+    FIRST,
+    GROWTH,
+    LEAST_SIZE,
     MOST,
     MULTIPLE,
     OWN,
@@ -53,8 +56,6 @@ if TYPE_CHECKING:
     from surveyor.crawler.replay import Derived
     from surveyor.store.directory import SurveyFolder
 
-FIRST, GROWTH = 20, 1.5  # fetched pages at the first ranking, and growth factor until each later one
-LEAST_SIZE = 1_000  # pages that budgets are meant for, in a smaller crawl
 Rank = Callable[["SurveyFolder", int], Sequence[str]]  # returns the given number of domains, best first
 
 

@@ -30,11 +30,12 @@ from __future__ import annotations
 import csv
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -59,6 +60,9 @@ SLACK, PART = 6, 4  # an automatic star plan: all ranks together may take SLACK 
 MULTIPLE, OWN = 8, 10  # times its share of the mass that an established domain may take; the least pages it must get
 PER_PAGE, PER_DOMAIN, UNKNOWN = 0.03, 0.1, 0.005  # parts of a crawl: known through a page, a domain; not yet ranked
 RANKED, SEEDED = 3, 2  # times its share of the mass that may take: an established domain, what a page of a seed lists
+FARM = 0.05  # share of a crawl that a farm may take
+FIRST, GROWTH = 20, 1.5  # fetched pages at the first ranking, and growth factor until each later one
+LEAST_SIZE = 1_000  # pages that budgets are meant for, in a smaller crawl
 GROUP = "via "  # before the page of a group; not part of a domain name
 AT_ONCE = 1 << 20  # ranks summed at a time
 NUMBER = r"(\d[\d_]*(?:\.\d+)?[kmg]?)"
@@ -421,6 +425,26 @@ def limits_of(event: Event) -> Limits:
     groups = event.detail.get("groups")
     pages = dict(event.detail["pages"])
     return Limits(int(event.detail["default"]), pages, None if groups is None else dict(groups))
+
+
+class WideGroup(NamedTuple):
+    """Domains known through one page, to which automatic budgets leave much of a crawl: a farm among them shares it."""
+
+    page: int
+    domains: int
+    share: float  # of the pages of the crawl that they may take together
+
+
+def widest_group(folder: SurveyFolder) -> WideGroup | None:
+    """Return the group with the largest budget, if that is more than a farm is to take; None if there is none."""
+    last = latest(folder)
+    groups = Counter[str]() if last is None else Counter((limits_of(last).groups or {}).values())
+    if last is None or not groups:
+        return None
+    pages = last.detail["pages"]
+    page = max(groups, key=lambda name: int(pages.get(f"{GROUP}{name}", 0)))
+    share = int(pages.get(f"{GROUP}{page}", 0)) / max(LEAST_SIZE, GROWTH * int(last.detail["fetched"]))
+    return WideGroup(int(page), groups[page], min(share, 1.0)) if share > FARM else None
 
 
 def opened(folder: SurveyFolder) -> dict[str, int]:

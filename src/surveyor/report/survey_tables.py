@@ -106,6 +106,17 @@ def javascript_lines(survey: Survey) -> list[str]:
     return lines
 
 
+def budget_lines(survey: Survey) -> list[str]:
+    """Return a warning about domains that automatic budgets cannot distinguish from a farm, if there are such."""
+    if (found := survey.unguarded) is None:
+        return []
+    domains, share = counted(found["domains"], "domain"), percent(found["share"])
+    return [
+        f"! {domains} known only through {found['url']} may take {share} of the crawl, and so may a farm among them.",
+        "  More seeds, or a limit per domain such as --budget 100, reduce it.",
+    ]
+
+
 def topic_lines(survey: Survey) -> list[str]:
     """Return a line about the topic of a focused crawl, if there is one."""
     if (topic := survey.topic) is None:

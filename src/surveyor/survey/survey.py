@@ -431,6 +431,17 @@ class Survey(Tabular):
 
         return topic_of(self._folder, self._derived)
 
+    @property
+    def unguarded(self) -> dict[str, Any] | None:
+        """The page through which alone automatic budgets let domains take over 5 % of a crawl; None if there is none.
+
+        Its URL, the number of these domains, and the share of a crawl that they, or a farm among them, may take.
+        """
+        from surveyor.crawler.budgets import widest_group
+
+        found = widest_group(self._folder)
+        return found and {"url": self.url(found.page), "domains": found.domains, "share": found.share}
+
     def orphans(self, count: int | None = None) -> list[dict[str, Any]]:
         """Return fetched pages that were known in advance and that no links from a seed lead to: url, title."""
         from surveyor.survey.listed_pages import orphans, rows
