@@ -64,7 +64,7 @@ class PageText:
     text: str  # plain, with a blank line between paragraphs
     markdown: str  # CommonMark; headings as on the page
     language: str = ""  # detected, or as declared; empty if unknown
-    cut: bool = False  # a part was left out because the page is too long
+    cut: bool = False  # the end is missing: the page is too long, or its response was archived in part
 
 
 def read_text(
