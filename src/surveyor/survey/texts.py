@@ -124,7 +124,7 @@ class Texts:
         pages, shares = by_importance(self.survey)
         index, urls = NearDuplicates(), dict[int, str]()  # of texts, by their number in the index
         options, counts = self.options, self.counts
-        with TextWorkers(options.demote) as workers:
+        with TextWorkers(options.demote, is_markdown=options.form == "markdown") as workers:
             for position, ((visit, is_whole), answer) in enumerate(workers.map(_bodies(self.survey, pages)), 1):
                 self.progress("reading texts", position, pages.size, "pages")
                 text = self._usable(visit, answer)
