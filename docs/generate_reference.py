@@ -308,11 +308,11 @@ jumps to the seeds) that the pages with the fault hold together.
   listed with the reason.
 
 `--json` has `survey`, `coverage`, `pages_fetched`, `pages_queued`, `pages_blocked`, `pages_not_archived`,
-`pages_archived_in_part` with the first of them in `archived_in_part`, `interrupted` (by Ctrl-C), `counts` by severity,
-`known` (findings of the baseline), `rules` (number of findings by rule), `skipped` (rules not judged: reason) and
-`findings`: each `rule`, `severity`, `url`, `message`, `weight`, `pages` (number of pages with the fault), `template`
-(position, or empty), `fingerprint` and at most 20 `sources`, most important first: `url`, `share`, `line` (0 if unknown), `text`,
-`element`, `position`, `rel`.
+`pages_archived_in_part` with the first of them in `archived_in_part`, `interrupted` (by Ctrl-C), `counts` by
+severity, `known` (findings of the baseline), `rules` (number of findings by rule), `skipped` (rules not judged:
+reason) and `findings`: each `rule`, `severity`, `url`, `message`, `weight`, `pages` (number of pages with the fault),
+`template` (position, or empty), `fingerprint` and at most 20 `sources`, most important first: `url`, `share`, `line`
+(0 if unknown), `text`, `element`, `position`, `rel`.
 
 | rule | severity | what | why | fix | needs |
 |---|---|---|---|---|---|
