@@ -24,7 +24,9 @@ from surveyor.crawler.seed_pages import SeedPages
 from surveyor.errors import SurveyorError
 from surveyor.fetch.bodies import decoded
 from surveyor.outcome import Exchange
+from surveyor.report.charts import treemap
 from surveyor.report.check_text import importance
+from surveyor.survey.overview import Folder
 from surveyor.survey.survey import Survey
 
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\n"
@@ -164,3 +166,22 @@ def test_the_first_broken_links_are_printed_while_the_site_is_crawled(
 
 def test_tiny_importances_are_below_a_limit() -> None:
     assert [importance(weight) for weight in (0.0, 1e-22, 2e-5, 0.0202)] == ["0 %", "< 0.001 %", "0.00200 %", "2.02 %"]
+
+
+def test_a_site_of_only_javascript_is_not_free_of_faults(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    app = "<!doctype html><title>App</title><body><div id=root></div><script src=app.js></script></body>"
+    with served({"/": app}) as url:
+        words = ["check", url, *QUICK, "--out", str(tmp_path / "a.survey")]
+        done = CommandResult(capsys, *words)
+        never = CommandResult(capsys, *words, "--fail-on", "never")
+    assert (done.code, never.code) == (3, 0)
+    assert "! Important pages are empty without JavaScript" in done.err
+
+
+def test_small_boxes_of_a_treemap_have_no_clipped_label() -> None:
+    folders = [Folder("/library/", 9, 0.9), Folder("/a-folder-with-a-long-name/", 2, 0.099), Folder("/x/", 1, 0.001)]
+    html = treemap("Folders.", "Area.", folders)
+    assert html.count("title=") == 3
+    assert "<b>/library/</b>" in html
+    assert "<b>/a-folder" not in html
+    assert "<b>/x/" not in html

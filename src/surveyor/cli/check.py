@@ -63,7 +63,8 @@ def command(output: Output, *, site: str, **given: Any) -> int:
 
     Ctrl-C ends the crawl: what was fetched is checked, and the same command resumes.
 
-    The exit code is 0 if there is no finding of the severity of --fail-on or above, else 3, and 130 after Ctrl-C.
+    The exit code is 0 if there is no finding of the severity of --fail-on or above, else 3, and 130 after Ctrl-C. It is
+    3, too, if important pages are empty without JavaScript: their links are not known.
     docs/reference/check.md lists the rules.
     """
     from surveyor.check.audit import audit
@@ -101,6 +102,7 @@ def command(output: Output, *, site: str, **given: Any) -> int:
             if not survey.pages_fetched:
                 raise nothing_fetched(survey)
             result = audit(survey, rules, requests=requests, progress=meter)
+            is_hollow = survey.needs_javascript
     except KeyboardInterrupt:
         output.info("Interrupted during the check: the pages fetched and the answers of other sites are saved.")
         output.next_steps({"resume": resume_command(str(path))})
@@ -114,7 +116,12 @@ def command(output: Output, *, site: str, **given: Any) -> int:
     _print(output, result, asked, site, str(path), is_stopped=stopped is not None)
     if stopped is not None:
         return stopped.code
-    failing = frozenset() if asked["fail_on"] == "never" else at_least(asked["fail_on"])
+    if asked["fail_on"] == "never":
+        return 0
+    if is_hollow:
+        output.warn("Important pages are empty without JavaScript, so their links and texts were not checked.")
+        return FAILED
+    failing = at_least(asked["fail_on"])
     return FAILED if any(one.severity in failing for one in result.findings) else 0
 
 
