@@ -134,7 +134,8 @@ class _Reader:
             self.link, self.start, self.anchor = "", 0, False
             return
         reference = unescape(href).strip()
-        self.link = "" if self.code or reference.startswith("#") else self.resolve(reference) or ""
+        is_link = bool(reference) and not self.code and not reference.startswith("#")  # `<a name>` is not
+        self.link = (self.resolve(reference) or "") if is_link else ""
         self.start, self.anchor = len(self.spans), True
 
 
