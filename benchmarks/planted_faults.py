@@ -10,6 +10,7 @@ from typing import NamedTuple
 AT = "audit/"  # folder of the planted pages
 MOST_REAL = 40  # pages that the home page links, to choose some of them
 SLOW = 2.6  # seconds
+SCRIPT = b"<!doctype html><title>App</title><body><div id=root></div><script src=app.js></script></body>"
 ORPHANS = ("orphan", "listed-gone", "listed-moved", "listed-noindex")
 MOVES = {
     "chain-one": "chain-two",
@@ -23,7 +24,7 @@ MOVES = {
 LINKED = re.findall(
     r"\S+",
     """none other-none gone moved-to-gone chain-one once loop-one fragments hidden untitled same-a same-b undescribed
-    described-a described-b unheaded near-a near-b copy thin d1 slow heavy script canon-two canon-gone canon-noindex
+    described-a described-b unheaded near-a near-b copy thin d1 slow heavy canon-two canon-gone canon-noindex
     canon-loop-a canon-loop-b english german french new target media""",
 )
 
@@ -77,9 +78,10 @@ def plan(root: Path, base: str, other: str, *, secure: bool, fails: bool) -> Pla
     expected = [*EXPECTED, ("external-broken", f"{other}none")]
     menu = [f"/{AT}{name}" for name in LINKED] + [f"{other}none", f"{other}fine"]
     if fails:
-        new[f"{AT}fails"], menu = Reply(500), [*menu, f"/{AT}fails"]
-        expected.append(("failing-link", f"{AT}fails"))
-    else:  # a page that fails may hold links, so no page is known to be an orphan
+        new |= {f"{AT}fails": Reply(500), f"{AT}script": Reply(body=SCRIPT), f"{AT}app.js": Reply()}
+        menu += [f"/{AT}fails", f"/{AT}script"]
+        expected += [("failing-link", f"{AT}fails"), ("needs-javascript", f"{AT}script")]
+    else:  # pages that fail or need a script may hold links, so no page is known to be an orphan
         expected.append(("orphan", f"{AT}orphan"))
     if secure:
         plain = other.replace("localhost", "127.0.0.1")
@@ -170,8 +172,6 @@ def _pages(base: str, other: str) -> dict[str, str]:
         "d5-more": page("d5-more", '<a href="d5">back</a>'),
         "slow": page("slow"),
         "heavy": page("heavy", f"<!-- {'x' * 1_000_001} -->"),
-        "script": "<!doctype html><title>App</title><body><div id=root></div><script src=app.js></script></body>",
-        "app.js": "",
         "canon-two": page("canon-two", head=canonical("canon-two") + canonical("target")),
         "canon-gone": page("canon-gone", head=canonical("gone-canonical")),
         "canon-noindex": page("canon-noindex", head=canonical("hidden")),
@@ -208,7 +208,6 @@ EXPECTED = tuple(
         "deep-page": "d5 d5-more",
         "slow-page": "slow",
         "heavy-page": "heavy",
-        "needs-javascript": "script",
     }.items()
     for name in names.split()
 )

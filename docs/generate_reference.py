@@ -285,7 +285,14 @@ jumps to the seeds) that the pages with the fault hold together.
 - The table `[check]` of `surveyor.toml` switches rules: `thin-page = "off"`, or another severity, as in
   `redirected-link = "warning"`. A rule that `--rule` names applies even if it is off there.
 - `--baseline FILE` leaves out the findings of an earlier `--json`, `--since SURVEY` those of an earlier survey of the
-  site, judged by the same rules. Findings are matched by rule and URL. `--fresh` crawls a site again into a new survey.
+  site, judged by the same rules. `--fresh` crawls a site again into a new survey.
+- Findings are matched by `fingerprint`: the rule and the URL, or what the pages of a group share (a title, a
+  description; of near-duplicates their first URL in alphabetical order). Neither the ranking nor the order of the crawl
+  changes it, and one more page with a known fault is not a new finding.
+- While a site is crawled, the first broken links are printed as they are found. Ctrl-C ends the crawl: what was
+  fetched is checked without further requests, the exit code is 130, and the same command resumes.
+- Pages of which only a part was received (too large, interrupted, broken encoding) are named. What the missing part
+  may hold, such as a fragment, a heading or links to an *orphan*, is not judged.
 - `--html`, `--sarif`, `--junit` write files; `--github` prints annotations. `--map PREFIX=FOLDER` names the source
   folder of a URL prefix, `--map 'https://docs.example.org/*.html=docs/*.md'` that of pages with a suffix.
 - The line of a link is that of the archived body. Anchor text and position are those of the [journal](surveys.md).
@@ -302,11 +309,12 @@ jumps to the seeds) that the pages with the fault hold together.
   judged only if no page is queued, needs JavaScript, or is blocked and may hold links. Rules that were not judged are
   listed with the reason.
 
-`--json` has `survey`, `coverage`, `pages_fetched`, `pages_queued`, `pages_blocked`, `counts` by severity, `known`
-(findings of the baseline), `rules` (number of findings by rule), `skipped` (rules not judged: reason) and `findings`:
-each `rule`, `severity`, `url`, `message`, `weight`, `pages` (number of pages with the fault), `template` (position, or
-empty), `fingerprint` and at most 20 `sources`, most important first: `url`, `share`, `line` (0 if unknown), `text`,
-`element`, `position`, `rel`.
+`--json` has `survey`, `coverage`, `pages_fetched`, `pages_queued`, `pages_blocked`, `pages_not_archived`,
+`pages_archived_in_part` with the first of them in `archived_in_part`, `interrupted` (by Ctrl-C), `counts` by
+severity, `known` (findings of the baseline), `rules` (number of findings by rule), `skipped` (rules not judged:
+reason) and `findings`: each `rule`, `severity`, `url`, `message`, `weight`, `pages` (number of pages with the fault),
+`template` (position, or empty), `fingerprint` and at most 20 `sources`, most important first: `url`, `share`, `line`
+(0 if unknown), `text`, `element`, `position`, `rel`.
 
 | rule | severity | what | why | fix | needs |
 |---|---|---|---|---|---|

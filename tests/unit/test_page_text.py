@@ -157,3 +157,14 @@ def test_long_pages_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     plain = read(PROSE * 40, {"content-type": "text/plain"})
     assert plain.cut
     assert len(plain.text) <= 500
+
+
+def test_anchors_that_only_name_a_place_are_not_links() -> None:
+    title = b"<h1><a name=top></a>Title of the page</h1>"
+    found = read_text(
+        title + b"<p><a name=x>A named paragraph.</a> <a href=b>B</a></p>",
+        "https://a.example/",
+        {"content-type": "text/html"},
+    )
+    assert found is not None
+    assert found.markdown == "# Title of the page\n\nA named paragraph. [B](https://a.example/b)"

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from surveyor.check import link_rules, page_rules, request_rules
-from surveyor.check.findings import Finding
+from surveyor.check.findings import MOST_SOURCES, Finding
 from surveyor.check.request_rules import Requests
 from surveyor.check.rules import RULES, SEVERITIES, Rule
 from surveyor.check.site import LOOPS, Site
@@ -60,6 +60,8 @@ class AuditResult:
     coverage: dict[str, Any] | None
     known: int = 0  # findings of the baseline, which are left out
     overview: Overview | None = None  # of the site
+    not_archived: int = 0  # fetched pages without a body, if bodies were read
+    in_part: tuple[str, ...] = ()  # pages whose archived body lacks its end, most important first
 
     def counts(self) -> dict[str, int]:
         """Count the findings by severity."""
@@ -80,6 +82,9 @@ class AuditResult:
             "pages_fetched": self.pages,
             "pages_queued": self.queued,
             "pages_blocked": self.blocked,
+            "pages_not_archived": self.not_archived,
+            "pages_archived_in_part": len(self.in_part),
+            "archived_in_part": list(self.in_part[:MOST_SOURCES]),
             "counts": self.counts(),
             "known": self.known,
             "rules": {rule: len(found) for rule, found in self.by_rule().items()},
@@ -109,11 +114,9 @@ def audit(
     chosen = RULES if rules is None else rules
     site = Site(survey, progress=progress)
     skipped = _not_judged(survey, chosen)
-    if any(rule.needs_bodies for rule in chosen.values()):
+    if any(rule.needs_bodies or rule.needs_complete for rule in chosen.values()):
         site.read_bodies()
-        if site.unread:
-            why = f"{site.unread:,} of {survey.pages_fetched:,} pages have no archived body"
-            skipped |= {name: why for name, rule in chosen.items() if rule.needs_bodies and not site.facts}
+        skipped = _unread(site, chosen) | skipped
     found: list[Finding] = []
     for check, names in CHECKS:
         judged = [name for name in names if name in chosen and name not in skipped]
@@ -138,6 +141,8 @@ def audit(
         blocked=sum(row["pages"] for row in survey.blocked()),
         coverage=survey.coverage_fields,
         overview=overview(survey),
+        not_archived=site.unread,
+        in_part=tuple(site.urls[page] for page in sorted(site.incomplete, key=lambda page: (-site.shares[page], page))),
     )
 
 
@@ -150,6 +155,18 @@ def _not_judged(survey: Survey, chosen: dict[str, Rule]) -> dict[str, str]:
     more = f", {scripted:,} need JavaScript" if scripted else ""
     why = f"{queued:,} pages are queued and {blocked:,} blocked{more}, which may hold links"
     return {name: why for name, rule in chosen.items() if rule.needs_complete}
+
+
+def _unread(site: Site, chosen: dict[str, Rule]) -> dict[str, str]:
+    """Return the rules that the archived bodies do not permit, and why."""
+    found = {}
+    if site.unread and not site.facts:
+        why = f"{site.unread:,} of {site.survey.pages_fetched:,} pages have no archived body"
+        found = {name: why for name, rule in chosen.items() if rule.needs_bodies}
+    if site.incomplete:
+        why = f"pages received in part: {len(site.incomplete):,}, which may hold links"
+        found |= {name: why for name, rule in chosen.items() if rule.needs_complete}
+    return found
 
 
 def _switched(one: Finding, rule: Rule) -> Finding:

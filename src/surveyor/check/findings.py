@@ -38,6 +38,7 @@ class Finding:
     pages: int = 1  # number of pages that the fault is on
     template: str = ""  # position, if it seems to be in a template
     switched: Severity | None = None  # severity, if the settings change that of the rule
+    subject: str = ""  # what the fault is about, if that is not `url`, which for a group of pages follows the ranking
 
     @property
     def severity(self) -> Severity:
@@ -46,8 +47,9 @@ class Finding:
 
     @property
     def fingerprint(self) -> str:
-        """Identify the fault in another audit of the same site: by rule and URL."""
-        return hashlib.sha256(f"{self.rule}\n{self.url}".encode()).hexdigest()[:32]
+        """Identify the fault in another audit of the same site: by rule and subject, whatever the ranking."""
+        about = f"{self.rule}\n{self.subject or self.url}".encode("utf-8", "replace")
+        return hashlib.sha256(about).hexdigest()[:32]
 
     @property
     def order(self) -> tuple[int, float, str, str]:
@@ -57,7 +59,7 @@ class Finding:
     def to_dict(self) -> dict[str, Any]:
         """Return the finding as plain values."""
         fields = asdict(self) | {"sources": [asdict(source) for source in self.sources]}
-        del fields["switched"]
+        del fields["switched"], fields["subject"]
         return {"fingerprint": self.fingerprint, "severity": self.severity, **fields}
 
 

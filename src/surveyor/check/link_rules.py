@@ -12,12 +12,12 @@ from surveyor.web.javascript import NEEDS_JAVASCRIPT
 from surveyor.web.urls import domain, host
 
 
-def finding(site: Site, rule: str, url: str, message: str, sources: list[Source]) -> Finding:
+def finding(site: Site, rule: str, url: str, message: str, sources: list[Source], *, subject: str = "") -> Finding:
     """Return a fault on several pages, with the most important ones."""
     pages = dict.fromkeys(source.url for source in sources)
     weight = site.weight(site.number[page] for page in pages)
     listed = tuple(sources[:MOST_SOURCES])
-    return Finding(rule, url, message, weight, listed, len(pages), template_of(sources))
+    return Finding(rule, url, message, weight, listed, len(pages), template_of(sources), subject=subject)
 
 
 def broken_and_redirected(site: Site) -> Iterator[Finding]:
@@ -59,6 +59,8 @@ def missing_fragments(site: Site) -> Iterator[Finding]:
         visit, there = site.last[end], site.facts.get(end)
         if visit is None or there is None or not there.is_html or visit.reason == NEEDS_JAVASCRIPT:
             continue
+        if end in site.incomplete:  # the place may be in the part that is missing
+            continue
         if not is_place(there, fragment):
             found = sorted(map(site.page_source, pages), key=lambda source: (-source.share, source.url))
             message = f"{site.urls[end]} has no element with the id {fragment!r}"
@@ -75,7 +77,7 @@ def insecure(site: Site) -> Iterator[Finding]:
                     mixed[kind, url].append(page)
     for (kind, url), pages in mixed.items():
         found = sorted(map(site.page_source, pages), key=lambda source: (-source.share, source.url))
-        yield finding(site, "mixed-content", url, f"{kind} loaded by http", found)
+        yield finding(site, "mixed-content", url, f"{kind} loaded by http", found, subject=f"{kind} {url}")
     secure = {domain(host(url)) for page, _ in site.fetched() if (url := site.urls[page]).startswith("https:")}
     plain = [
         page for page, url in enumerate(site.urls) if url.startswith("http:") and secure and domain(host(url)) in secure

@@ -41,7 +41,8 @@ def single(site: Site, rule: str, page: int, message: str) -> Finding:
 def texts(site: Site) -> Iterator[Finding]:
     """Find missing and repeated titles and descriptions, missing headings, thin and repeated content."""
     every = [*indexed(site)]
-    for page, _, facts in every:
+    whole = [(page, facts) for page, _, facts in every if page not in site.incomplete]
+    for page, facts in whole:
         if not facts.title:
             yield single(site, "missing-title", page, "no title")
         if not facts.description:
@@ -53,10 +54,10 @@ def texts(site: Site) -> Iterator[Finding]:
     yield from _repeated(site, "duplicate-title", "title", {page: facts.title for page, _, facts in every})
     described = {page: facts.description for page, _, facts in every}
     yield from _repeated(site, "duplicate-description", "description", described)
-    long = [(page, facts.sketch) for page, _, facts in every if facts.sketch.size]
-    for members in groups([own for _, own in long]):
-        pages = [long[member][0] for member in members]
-        yield _group(site, "near-duplicate", pages, "nearly the same text")
+    long = sorted((site.urls[page], page) for page, facts in whole if facts.sketch.size)
+    for members in groups([site.facts[page].sketch for _, page in long]):  # the same ones in every crawl of the site
+        pages = [long[member][1] for member in members]
+        yield _group(site, "near-duplicate", pages, "nearly the same text", site.urls[pages[0]])
 
 
 def _repeated(site: Site, rule: str, what: str, texts: dict[int, str]) -> Iterator[Finding]:
@@ -64,17 +65,18 @@ def _repeated(site: Site, rule: str, what: str, texts: dict[int, str]) -> Iterat
     for page, text in texts.items():
         if text:
             pages[text.casefold()].append(page)
-    for same in pages.values():
+    for text, same in pages.items():
         if len(same) > 1:
-            yield _group(site, rule, same, f"the {what} “{texts[same[0]][:100]}”")
+            yield _group(site, rule, same, f"the {what} “{texts[same[0]][:100]}”", text)
 
 
-def _group(site: Site, rule: str, pages: list[int], what: str) -> Finding:
+def _group(site: Site, rule: str, pages: list[int], what: str, subject: str) -> Finding:
     """Return a fault that several pages share; it is reported for the most important of them."""
     sources = sorted(map(site.page_source, pages), key=lambda source: (-source.share, source.url))
     more = f" and {len(sources) - MOST_NAMED} more" if len(sources) > MOST_NAMED else ""
     named = ", ".join(source.url for source in sources[1:MOST_NAMED])
-    return finding(site, rule, sources[0].url, f"{len(sources)} pages have {what}: also {named}{more}", sources)
+    message = f"{len(sources)} pages have {what}: also {named}{more}"
+    return finding(site, rule, sources[0].url, message, sources, subject=subject)
 
 
 def delivery(site: Site) -> Iterator[Finding]:
@@ -142,7 +144,9 @@ def translations(site: Site) -> Iterator[Finding]:
         for language, url in facts.hreflang:
             other = site.number.get(url)
             there = None if other is None or other == page else site.facts.get(other)
-            if there is not None and there.is_html and site.urls[page] not in {back for _, back in there.hreflang}:
+            if there is None or not there.is_html or other in site.incomplete:
+                continue
+            if site.urls[page] not in {back for _, back in there.hreflang}:
                 missing.append(f"{url} ({language})")
         if missing:
             yield single(site, "hreflang-return", page, f"not named in return by {', '.join(missing[:3])}")

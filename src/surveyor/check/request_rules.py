@@ -117,9 +117,12 @@ def _answers(urls: list[str], requests: Requests, kept: Path | None) -> Iterator
     usable = {url: one for url in urls if (one := known.get(url)) and time.time() - one.at <= requests.max_age}
     requests.reused += len(usable)
     yield from usable.values()
-    new = run_sync(probe_all([url for url in urls if url not in usable], requests))
-    if kept is not None and new:
-        write_answers(kept, known, new)
+    new: list[Probe] = []
+    try:
+        run_sync(probe_all([url for url in urls if url not in usable], requests, new))
+    finally:  # also if Ctrl-C ends it: the next audit has these answers
+        if kept is not None and new:
+            write_answers(kept, known, new)
     yield from new
 
 
@@ -203,20 +206,21 @@ def _resources(site: Site, sheets: dict[str, str]) -> dict[str, list[Source]]:
     return found
 
 
-async def probe_all(urls: Iterable[str], requests: Requests) -> list[Probe]:
-    """Request URLs; those of different hosts at the same time."""
+async def probe_all(urls: Iterable[str], requests: Requests, found: list[Probe]) -> None:
+    """Request URLs, those of different hosts at the same time, and append the answers as they arrive."""
     by_host: defaultdict[str, list[str]] = defaultdict(list)
     for url in urls:
         by_host[host(url)].append(url)
     places = asyncio.Semaphore(HOSTS_AT_ONCE)
 
-    async def probe_host(mine: list[str]) -> list[Probe]:
+    async def probe_host(mine: list[str]) -> None:
         async with places, polite_client(requests.settings, requests.connection, requests.say) as client:
-            found = [await _probe(client, url, requests.sheets) for url in mine]
+            for url in mine:
+                probe = await _probe(client, url, requests.sheets)
+                found.append(probe)
             requests.sent += client.requests
-            return found
 
-    return [probe for found in await asyncio.gather(*map(probe_host, by_host.values())) for probe in found]
+    await asyncio.gather(*map(probe_host, by_host.values()))
 
 
 async def _probe(client: PoliteClient, url: str, sheets: dict[str, str]) -> Probe:

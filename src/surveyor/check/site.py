@@ -12,7 +12,7 @@ from surveyor.arrays import BoolArray, FloatArray, IntArray
 from surveyor.check.findings import Source, source_of
 from surveyor.check.page_facts import PageFacts, lines_of, read_facts
 from surveyor.errors import SurveyError, UsageError
-from surveyor.fetch.bodies import decoded
+from surveyor.fetch.bodies import Decoded, decoded
 from surveyor.outcome import Visit
 from surveyor.stopping import ProgressCallback, silent
 from surveyor.store.tabular import LISTS, contexts_of, last_read
@@ -48,6 +48,7 @@ class Site:
         self.shares[self.shares < 0] = 0.0
         self.facts: dict[int, PageFacts] = {}
         self.unread = 0  # fetched pages without an archived body
+        self.incomplete: set[int] = set()  # pages whose body was transferred or stored without its end
 
     def end_of(self, pages: IntArray) -> IntArray:
         """Return the pages at the end of redirects and canonical URLs."""
@@ -129,7 +130,9 @@ class Site:
             if body is None:
                 self.unread += self.is_fetched(page)
             else:
-                self.facts[page] = read_facts(body[0], self.urls[page], body[1])
+                self.facts[page] = read_facts(body.body, self.urls[page], body.headers)
+                if body.cut:
+                    self.incomplete.add(page)
             self._progress("reading pages", done + 1, len(pages), "pages")
 
     @staticmethod
@@ -137,8 +140,8 @@ class Site:
         """Return whether a page was fetched and names another one as canonical."""
         return visit.kind == "redirected" and visit.status == 200
 
-    def _body(self, page: int) -> tuple[bytes, dict[str, str]] | None:
-        """Return the decoded body of a page and its headers; None if it is not archived."""
+    def _body(self, page: int) -> Decoded | None:
+        """Return the decoded body of a page; None if it is not archived."""
         visit = self.last[page]
         if visit is None or visit.warc is None:
             return None
@@ -151,7 +154,7 @@ class Site:
         """Return the lines of references in the archived body of a page."""
         page = self.number.get(url)
         body = None if page is None else self._body(page)
-        return {} if body is None else lines_of(body[0], url, body[1], wanted)
+        return {} if body is None else lines_of(body.body, url, body.headers, wanted)
 
     @cached_property
     def depths(self) -> IntArray:

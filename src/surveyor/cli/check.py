@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from surveyor.check.audit import AuditResult
     from surveyor.check.request_rules import Requests
     from surveyor.check.rules import Rule
+    from surveyor.cli.crawl import Finished
     from surveyor.cli.output import Output
 
 FAILED = 3
@@ -59,11 +61,15 @@ def command(output: Output, *, site: str, **given: Any) -> int:
     nothing is requested. Findings are ordered by severity, then by the importance of the pages that they are on. A
     verdict that needs all pages, such as orphan, is given only if the survey is complete.
 
-    The exit code is 0 if there is no finding of the severity of --fail-on or above, else 3. docs/reference/check.md
-    lists the rules.
+    Ctrl-C ends the crawl: what was fetched is checked, and the same command resumes.
+
+    The exit code is 0 if there is no finding of the severity of --fail-on or above, else 3, and 130 after Ctrl-C. It is
+    3, too, if important pages are empty without JavaScript: their links are not known.
+    docs/reference/check.md lists the rules.
     """
     from surveyor.check.audit import audit
-    from surveyor.check.rules import selected
+    from surveyor.check.rules import at_least, selected
+    from surveyor.cli.crawl import report_stop, resume_command
     from surveyor.config import load
     from surveyor.errors import UsageError
     from surveyor.report.check_formats import source_map
@@ -80,27 +86,63 @@ def command(output: Output, *, site: str, **given: Any) -> int:
         known += _known_since(output, since, rules)
     requesting = {name: given.pop(name) for name in REQUESTING}
     crawling = {name: given.pop(name) for name in ("fresh", "out")}
+    stopped = None
     if is_survey(site):
         path = Path(site)
     elif site.endswith(".survey"):
         raise UsageError(f"there is no survey at {site}", hint="surveyor check URL crawls a site first")
     else:
-        path, requesting["certificates"] = _crawl(output, site, settings.given(given), **crawling), True
-    requests = _requests(output, site, settings.given(given), **requesting)
-    with Survey(path) as survey, output.progress() as meter:
-        if not survey.pages_fetched:
-            raise nothing_fetched(survey)
-        result = audit(survey, rules, requests=requests, progress=meter)
+        path, stopped = _crawl(output, site, settings.given(given), **crawling)
+        requesting["certificates"] = True
+        if stopped is not None and not _is_checked(path, stopped):
+            return report_stop(output, str(path), stopped)
+    requests = None if stopped else _requests(output, site, settings.given(given), **requesting)
+    try:
+        with Survey(path) as survey, output.progress() as meter:
+            if not survey.pages_fetched:
+                raise nothing_fetched(survey)
+            result = audit(survey, rules, requests=requests, progress=meter)
+            is_hollow = survey.needs_javascript
+    except KeyboardInterrupt:
+        output.info("Interrupted during the check: the pages fetched and the answers of other sites are saved.")
+        output.next_steps({"resume": resume_command(str(path))})
+        return INTERRUPTED
     if requests is not None and requests.sent + requests.reused:
         again = f"; {requests.reused:,} answers were known" if requests.reused else ""
         output.info(f"{requests.sent:,} requests sent, robots.txt included{again}")
+    result = _without_requests(result) if stopped else result
     result = result.without(known)
     _write(output, result, asked, list(rules))
-    _print(output, result, asked, str(path))
-    from surveyor.check.rules import at_least
-
-    failing = frozenset() if asked["fail_on"] == "never" else at_least(asked["fail_on"])
+    _print(output, result, asked, site, str(path), is_stopped=stopped is not None)
+    if stopped is not None:
+        return stopped.code
+    if asked["fail_on"] == "never":
+        return 0
+    if is_hollow:
+        output.warn("Important pages are empty without JavaScript, so their links and texts were not checked.")
+        return FAILED
+    failing = at_least(asked["fail_on"])
     return FAILED if any(one.severity in failing for one in result.findings) else 0
+
+
+def _is_checked(path: Path, stopped: Finished) -> bool:
+    """Return whether the pages of a crawl that a signal stopped are checked: after Ctrl-C, if there are any."""
+    from surveyor.store.layout import is_survey
+    from surveyor.survey.survey import Survey
+
+    if stopped.code != INTERRUPTED or not is_survey(path):
+        return False
+    with Survey(path) as survey:
+        return survey.pages_fetched > 0
+
+
+def _without_requests(result: AuditResult) -> AuditResult:
+    """Return the result of an interrupted check, which requests nothing, with that as the reason."""
+    from surveyor.check.rules import RULES
+
+    why = "not requested after the interrupt"
+    requesting = {name: why for name in result.skipped if RULES[name].needs_requests}
+    return replace(result, skipped=result.skipped | requesting)
 
 
 def _known_since(output: Output, survey: str, rules: dict[str, Rule]) -> list[str]:
@@ -112,8 +154,11 @@ def _known_since(output: Output, survey: str, rules: dict[str, Rule]) -> list[st
         return [one.fingerprint for one in audit(before, rules, progress=meter).findings]
 
 
-def _crawl(output: Output, url: str, given: dict[str, Any], *, fresh: bool, out: str | None) -> Path:
-    """Crawl a site with its sitemaps, and return its survey."""
+def _crawl(
+    output: Output, url: str, given: dict[str, Any], *, fresh: bool, out: str | None
+) -> tuple[Path, Finished | None]:
+    """Crawl a site with its sitemaps; return its survey, and how the crawl ended if a signal stopped it."""
+    from surveyor.cli.broken_links import BrokenLinks
     from surveyor.cli.crawl import CrawlOptions, crawl_site, prepare, remove_empty
     from surveyor.store.layout import is_survey
     from surveyor.survey.survey import Survey
@@ -122,13 +167,15 @@ def _crawl(output: Output, url: str, given: dict[str, Any], *, fresh: bool, out:
     asked = CrawlOptions(urls=(url,), sitemap=True, fresh=fresh, out=out)
     prepared = prepare(output, asked, given)
     is_new = not is_survey(prepared.path)
-    finished, _ = crawl_site(output, prepared, asked)
+    finished, _ = crawl_site(output, prepared, asked, BrokenLinks())
+    if finished.code:
+        return prepared.path, finished
     with Survey(prepared.path) as survey:
-        if not survey.pages_fetched and not finished.code:
+        if not survey.pages_fetched:
             raise remove_empty(survey, is_new=is_new)
-    if finished.code == INTERRUPTED:
-        output.info("Interrupted: what was fetched so far is checked; the same command resumes.")
-    return prepared.path
+        if not is_new and finished.last is not None and finished.last.before == survey.pages_fetched:
+            output.info("No page was fetched now: the findings are those of the earlier crawl; --fresh crawls again.")
+    return prepared.path, None
 
 
 def _requests(output: Output, site: str, given: dict[str, Any], *, max_age: int, **asked: Any) -> Requests | None:
@@ -177,20 +224,30 @@ def _write(output: Output, result: AuditResult, asked: dict[str, Any], rules: li
         output.lines(formats.github(result, places))
 
 
-def _print(output: Output, result: AuditResult, asked: dict[str, Any], survey: str) -> None:
+def _print(
+    output: Output, result: AuditResult, asked: dict[str, Any], site: str, survey: str, *, is_stopped: bool
+) -> None:
+    from surveyor.cli.crawl import resume_command
     from surveyor.report import check_text as text
 
-    output.object("check", result.to_dict())
+    output.object("check", {**result.to_dict(), "interrupted": is_stopped})
     if output.mode == "csv":
         output.table(text.table(result))
     if asked["github"] or output.mode != "text":
         return
+    if is_stopped:
+        output.line("The crawl was interrupted; the pages fetched until then are checked.")
     output.line(text.headline(result))
     output.line(text.scope_line(result))
     output.lines(text.skipped_lines(result))
+    output.lines(text.archive_lines(result))
     output.lines(text.lines(result, asked["top"]))
-    steps = {"sortable report": current_command("--html", "check.html")}
+    steps = {"resume": resume_command(survey)} if is_stopped else {}
+    again = ["surveyor", "check", survey, "--html", "check.html"]
+    steps["sortable report"] = again if is_stopped else current_command("--html", "check.html")
+    if "://" in site and not is_stopped:
+        steps["after repairs"] = current_command("--fresh", without=("--fresh",))
     broken = next((one for one in result.findings if one.rule == "broken-link" and one.sources), None)
     if broken is not None:
         steps["why does it matter?"] = ["surveyor", "explain", survey, broken.sources[0].url]
-    output.next_steps(steps if result.findings else {})
+    output.next_steps(steps if result.findings or is_stopped else {})

@@ -14,7 +14,7 @@ from surveyor.cli.options import current_command
 from surveyor.cli.settings import report_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from surveyor.cli.output import Output
@@ -26,8 +26,12 @@ if TYPE_CHECKING:
     from surveyor.store.directory import SurveyFolder
     from surveyor.survey.survey import Survey
 
+    Notice = Callable[[Run, Outcome], str]
+
 NOT_REACHED = 3  # exit code
 TOP = 10
+CHECKED = "; Ctrl-C checks what is fetched so far"
+FASTER = "; for a server of your own, --delay 0.1 is faster"
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +139,13 @@ def command(output: Output, **given: Any) -> int:
         return report_end(output, survey, finished)
 
 
-def crawl_site(output: Output, prepared: Prepared, asked: CrawlOptions) -> tuple[Finished, Settings]:
-    """Create or open the survey and crawl; return how the crawl ended, and the settings in effect."""
+def crawl_site(
+    output: Output, prepared: Prepared, asked: CrawlOptions, notice: Notice | None = None
+) -> tuple[Finished, Settings]:
+    """Create or open the survey and crawl; return how the crawl ended, and the settings in effect.
+
+    With `notice`, its lines are printed as pages arrive; the goal is then a limit, of which no time is forecast.
+    """
     from surveyor.crawler.start import start
     from surveyor.store.layout import is_survey
 
@@ -150,7 +159,7 @@ def crawl_site(output: Output, prepared: Prepared, asked: CrawlOptions) -> tuple
             _report_recovery(output, folder)
         for host, until in prepared.waits.items():
             folder.note("backoff", host=host, until=until, why="Retry-After")
-        return _crawl(output, folder, chosen, prepared.origins, is_new=is_new), chosen
+        return _crawl(output, folder, chosen, prepared.origins, notice, is_new=is_new), chosen
 
 
 def prepare(output: Output, asked: CrawlOptions, flags: Mapping[str, Any]) -> Prepared:
@@ -207,7 +216,13 @@ def _report_recovery(output: Output, folder: SurveyFolder) -> None:
 
 
 def _crawl(
-    output: Output, folder: SurveyFolder, settings: Settings, origins: Mapping[str, str], *, is_new: bool
+    output: Output,
+    folder: SurveyFolder,
+    settings: Settings,
+    origins: Mapping[str, str],
+    notice: Notice | None,
+    *,
+    is_new: bool,
 ) -> Finished:
     """Run the crawl with its progress display; SIGINT and SIGTERM stop it cleanly."""
     from surveyor.cli.crawl_display import CostLine, CrawlDisplay, forecast_line
@@ -232,7 +247,11 @@ def _crawl(
             if not is_new:
                 output.info(f"Resuming from {counted(now.before, 'page')}{_captured(now)}.")
             if line := forecast_line(now.forecast()):
-                output.info(line)
+                limits = CHECKED + FASTER * (settings.delay >= 1)
+                output.info(line if notice is None else line.partition(";")[0] + limits)
+        if notice is not None and outcome is not None and (line := notice(now, outcome)):
+            display.clear()
+            output.info(line)
         if line := costs.line(now.state.crawl):
             display.clear()
             output.info(line)
@@ -304,7 +323,7 @@ def report_stop(output: Output, survey: str, finished: Finished) -> int:
         known = f", {both_bounds(last.state.crawl.ledger.coverage(), last.sampled())}"
     output.info(f"Stopped. {counted(pages, 'page')} saved{known}." if last else "Stopped before the crawl started.")
     top = {"best pages": ["surveyor", "top", survey]} if pages else {}
-    output.next_steps({"resume": _resume_command(survey), **top})
+    output.next_steps({"resume": resume_command(survey), **top})
     return finished.code
 
 
@@ -349,13 +368,13 @@ def report_end(output: Output, survey: Survey, finished: Finished) -> int:
     if hollow:
         steps["which need JavaScript?"] = ["surveyor", "top", name, "--javascript"]
     if failed and larger:
-        steps["larger budgets"] = [*_resume_command(name), *larger[-2:]]
+        steps["larger budgets"] = [*resume_command(name), *larger[-2:]]
     if failed and coverage.blocked > 0:
-        steps["retry blocked pages"] = [*_resume_command(name), "--again"]
+        steps["retry blocked pages"] = [*resume_command(name), "--again"]
     if survey.orphans(1):
         steps["which are orphans?"] = ["surveyor", "top", name, "--orphans"]
     if survey.listed["queued"]:
-        steps["fetch the listed pages"] = _resume_command(name)
+        steps["fetch the listed pages"] = resume_command(name)
     steps["more pages"] = ["surveyor", "top", name, "-n", "50"]
     steps["HTML report"] = ["surveyor", "report", name]
     output.next_steps(steps)
@@ -397,7 +416,7 @@ def larger_budgets(survey: Survey, blocked: Sequence[Mapping[str, Any]]) -> list
     return ["surveyor", "crawl", seed, "--out", str(survey.folder), "--budget", doubled(settings)]
 
 
-def _resume_command(survey: str) -> list[str]:
+def resume_command(survey: str) -> list[str]:
     """Return the command that resumes; after --fresh it names the folder."""
     words = current_command(without=("--fresh", "--again"))
     return [*words, "--out", survey] if "--fresh" in current_command() else words

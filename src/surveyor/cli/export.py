@@ -119,7 +119,8 @@ def _content(about: ExportedContent) -> dict[str, str]:
             "without text": texts.empty,
             "not archived": texts.not_archived,
             "could not be read": texts.unreadable,
-            "cut": texts.cut,
+            "cut": texts.cut - texts.incomplete,
+            "archived in part": texts.incomplete,
             "beyond the limit": texts.remaining,
         }
         facts["others"] = ", ".join(f"{count:,} {name}" for name, count in left_out.items() if count) or "none"

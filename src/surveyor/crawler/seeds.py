@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from surveyor.fetch.http import Client
 
 MOST_LISTS = 1_000  # per site, or per index including nested ones
+SITEMAP = "sitemap.xml"  # of a site whose robots.txt names none
 MOST_HOPS = 5
 ABOUT = "pass a file or URL of a sitemap, a feed, or text with one URL per line, and its weight; - is stdin"
 
@@ -106,8 +107,9 @@ async def gather_seeds(
             for place in ahead:
                 await _read(fetcher, found, [place], say, may_ask, must=place in places)
             for site in dict.fromkeys(map(origin, sitemaps_of)):
-                lists = await sitemaps_of_site(fetcher, site) if may_ask() else [f"{site}/sitemap.xml"]
-                await _read(fetcher, found, lists, say, may_ask, site=site)
+                named = await named_sitemaps(fetcher, site) if may_ask() else []
+                lists = named or [f"{site}/{SITEMAP}"]
+                await _read(fetcher, found, lists, say, may_ask, site=site, is_named=bool(named))
             await fetcher.wait_for_delays()
             found.waits, found.requests = fetcher.pending_waits(), fetcher.requests
     if found.foreign:
@@ -147,12 +149,17 @@ def _take(found: SeedLists, listing: Listing, place: str, name: str = "", *, tru
 
 async def sitemaps_of_site(fetcher: PoliteClient, site: str) -> list[str]:
     """Return the URLs of the sitemaps of a site: those in its robots.txt, or /sitemap.xml."""
+    return await named_sitemaps(fetcher, site) or [f"{site}/{SITEMAP}"]
+
+
+async def named_sitemaps(fetcher: PoliteClient, site: str) -> list[str]:
+    """Return the URLs of the sitemaps that the robots.txt of a site names."""
     await fetcher.ready(f"{site}/")
     rules = fetcher.hosts[fetcher.hosts.number(host(f"{site}/"))].rules.get(site)
     robots = None if rules is None else rules.robots
     found = [] if robots is None else guarded(f"{site}/robots.txt", lambda: robots.sitemaps)
     named = [] if isinstance(found, Failure) else found
-    clean = [normalise(place, f"{site}/") for place in named or ["/sitemap.xml"]]
+    clean = [normalise(place, f"{site}/") for place in named]
     return [place for place in clean if place is not None]
 
 
@@ -165,11 +172,12 @@ async def _read(
     *,
     must: bool = False,
     site: str = "",
+    is_named: bool = True,
 ) -> None:
     """Read lists on the web and those nested in them, while `may_ask` allows another request.
 
-    With `must`, failing to read the first raises an error. The lists of a site may contribute pages of its domain
-    wherever they are hosted.
+    With `must`, failing to read the first raises an error. A list that is not named, but guessed, may be missing. The
+    lists of a site may contribute pages of its domain wherever they are hosted.
     """
     clean = {place: normalise(place) for place in places}
     for place, url in clean.items():
@@ -186,7 +194,8 @@ async def _read(
         if listing is None and must and [url] == first:
             raise NothingFetched(f"{url}: {why}", hint=f"check it in a browser; {ABOUT}")
         if listing is None:
-            say(f"! {url}: {why}; skipped")
+            is_missing = not is_named and why in ("http 404", "http 410")
+            say(f"{site} has no sitemap" if is_missing else f"! {url}: {why}; skipped")
             continue
         say(f"{url}: {len(listing.pages) or len(listing.lists):,} {'pages' if listing.pages else 'lists'}")
         _take(found, listing, home, url, trusted=not site)

@@ -57,11 +57,18 @@ class Parser:
         return answer if isinstance(answer, Failure) else bytes.fromhex(answer)
 
     async def page_text(
-        self, url: str, headers: Mapping[str, str], body: bytes, declared: str = "", demote: int = 0
+        self,
+        url: str,
+        headers: Mapping[str, str],
+        body: bytes,
+        declared: str = "",
+        demote: int = 0,
+        *,
+        is_markdown: bool = True,
     ) -> PageText | Failure | None:
         """Read the main text of a page, like `page_text.read_text`."""
-        task = {"task": "page text", "url": url, "headers": dict(headers), "declared": declared, "demote": demote}
-        answer = await self._ask(task, body)
+        options = {"declared": declared, "demote": demote, "is_markdown": is_markdown}
+        answer = await self._ask({"task": "page text", "url": url, "headers": dict(headers), **options}, body)
         return answer if answer is None or isinstance(answer, Failure) else PageText(**answer)
 
     async def content(self, url: str, headers: Mapping[str, str], body: bytes) -> Page | None:

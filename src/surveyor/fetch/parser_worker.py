@@ -54,7 +54,8 @@ def _answer(request: dict[str, Any], body: bytes, addresses: Addresses) -> objec
     if request["task"] == "text":
         return text_hash(body, request["url"], request["headers"]).hex()
     if request["task"] == "page text":
-        text = read_text(body, request["url"], request["headers"], request["declared"], demote=request["demote"])
+        options = {name: request[name] for name in ("declared", "demote", "is_markdown")}
+        text = read_text(body, request["url"], request["headers"], **options)
         return None if text is None else asdict(text)
     if request["task"] == "content":
         page = read_page(body, request["url"], headers=request["headers"], addresses=addresses)

@@ -35,9 +35,9 @@ class Body(NamedTuple):
 class TextWorkers:
     """Processes that read texts; a context manager."""
 
-    def __init__(self, demote: int = 0, count: int | None = None) -> None:
+    def __init__(self, demote: int = 0, count: int | None = None, *, is_markdown: bool = True) -> None:
         """`demote` lowers the headings of Markdown; `count` is the number of processes (default: one per core)."""
-        self._demote = demote
+        self._demote, self._is_markdown = demote, is_markdown
         self._parsers = [Parser() for _ in range(count or min(cores(), MOST_WORKERS))]
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="surveyor-texts", daemon=True)
@@ -64,7 +64,9 @@ class TextWorkers:
             yield _done(*waiting.popleft())
 
     def _submit(self, parser: Parser, body: Body) -> Future[PageText | Failure | None]:
-        work = parser.page_text(body.url, body.headers, body.body, body.declared, self._demote)
+        work = parser.page_text(
+            body.url, body.headers, body.body, body.declared, self._demote, is_markdown=self._is_markdown
+        )
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     async def _close(self) -> None:

@@ -12,6 +12,7 @@ from surveyor.survey.overview import DEEPEST, Folder, Overview
 ASPECT = 2.0  # width of a treemap divided by its height
 COLORS = ("one", "two", "three", "four", "five", "six", "seven", "eight")
 SMALL = 0.0005  # share of a treemap below which a box is left out
+NAMED = 0.016, 0.09  # width of a box for each character of its name, and height, from which on it is labelled
 
 
 class Box(NamedTuple):
@@ -59,7 +60,7 @@ def bars(title: str, about: str, values: Mapping[str, int]) -> str:
 
 
 def treemap(title: str, about: str, folders: Sequence[Folder]) -> str:
-    """Return a treemap of folders; all numbers are in the titles of its boxes."""
+    """Return a treemap of folders; names and numbers are in the titles of its boxes, and shown in large ones."""
     shown = [one for one in sorted(folders, key=lambda one: -one.share) if one.share > 0]
     total = sum(one.share for one in shown)
     shown = [one for one in shown if one.share > SMALL * total]
@@ -72,7 +73,8 @@ def treemap(title: str, about: str, folders: Sequence[Folder]) -> str:
         place = ";".join(
             f"{side}:{100 * value:.2f}%" for side, value in zip(("left", "top", "width", "height"), box, strict=True)
         )
-        inside = f"<b>{text(one.name)}</b> {percent(one.share)}"
+        fits = box.width >= NAMED[0] * (len(one.name) + 1) and box.height >= NAMED[1]
+        inside = f"<b>{text(one.name)}</b> {percent(one.share)}" if fits else ""
         parts.append(f'<div style="{place};--box:var(--{color})" title="{text(label)}">{inside}</div>')
     caption = f"<figcaption><b>{text(title)}</b> {text(about)}</figcaption>"
     return f'<figure class="map"><div class="treemap">{"".join(parts)}</div>{caption}</figure>'

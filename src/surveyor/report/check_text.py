@@ -15,6 +15,7 @@ from surveyor.report.tables import Table
 from surveyor.web.urls import origin
 
 KEYS = ("severity", "rule", "weight", "pages", "url", "message", "source", "line", "text", "position", "fingerprint")
+LEAST = 1e-5  # smaller importances are not distinguished
 MOST_ROWS = 200  # of one rule in the HTML file
 MOST_LENGTH = 100_000  # characters of the table of one rule, about, so that the file stays below 3 MB
 PLACES = {"main": "main content", "": ""}
@@ -48,6 +49,18 @@ def skipped_lines(result: AuditResult) -> list[str]:
     return [f"not judged: {', '.join(names)} ({why})" for why, names in reasons.items()]
 
 
+def archive_lines(result: AuditResult) -> list[str]:
+    """Return how many pages were read without their content, or without its end, and the first of these."""
+    found = []
+    if result.not_archived and result.not_archived < result.pages:
+        found.append(f"not archived: {counted(result.not_archived, 'page')}, judged without content")
+    if result.in_part:
+        more = f" and {len(result.in_part) - 3:,} more" if len(result.in_part) > 3 else ""
+        named = ", ".join(result.in_part[:3])
+        found.append(f"received in part: {named}{more}; what the missing part may hold is not judged")
+    return found
+
+
 def lines(result: AuditResult, count: int) -> Iterator[str]:
     """Yield the most important findings, grouped by rule."""
     left = count
@@ -68,14 +81,23 @@ def lines(result: AuditResult, count: int) -> Iterator[str]:
 PER_RULE = 5
 
 
+def importance(weight: float) -> str:
+    """Format an importance: 2.02 %; very small ones as below a limit.
+
+    >>> importance(0.0202), importance(1e-24)
+    ('2.02 %', '< 0.001 %')
+    """
+    return percent(weight) if weight == 0 or weight >= LEAST else "< 0.001 %"
+
+
 def finding_lines(one: Finding) -> Iterator[str]:
     """Yield the lines of one finding: the page, the message, the most important page that links to it."""
-    yield f"  {percent(one.weight):>7}  {one.url}"
-    yield f"           {one.message}"
+    yield f"  {importance(one.weight):>9}  {one.url}"
+    yield f"             {one.message}"
     for source in one.sources[:1] if one.rule in LINKED else ():
         more = f", and {counted(one.pages - 1, 'other page')}" if one.pages > 1 else ""
         where = f" (in a template: {place(one.template)})" if one.template else ""
-        yield f"           on {source.url}{_line(source)}{anchor(source)}{more}{where}"
+        yield f"             on {source.url}{_line(source)}{anchor(source)}{more}{where}"
 
 
 def _line(source: Source) -> str:
@@ -117,7 +139,7 @@ def write_html(result: AuditResult, path: Path, title: str) -> Path:
                 "pages checked": f"{result.pages:,}",
             }
         ),
-        *(f'<p class="soft">{html_page.text(line)}</p>' for line in skipped_lines(result)),
+        *(f'<p class="soft">{html_page.text(line)}</p>' for line in [*skipped_lines(result), *archive_lines(result)]),
         *_contents(result),
     ]
     for name, found in result.by_rule().items():
@@ -158,7 +180,7 @@ def _section(name: str, found: Sequence[Finding], base: str) -> Iterator[str]:
 
 def _grid(name: str, shown: Sequence[Finding], total: int, base: str) -> str:
     """Return the table of the first findings of a rule."""
-    cells = [[percent(one.weight), f"{one.pages:,}", _where(one), f"{one.url}\n{one.message}"] for one in shown]
+    cells = [[importance(one.weight), f"{one.pages:,}", _where(one), f"{one.url}\n{one.message}"] for one in shown]
     titles = ["importance", "pages", "most important page with it", "target"]
     if name not in LINKED:
         cells, titles = [[first, pages, page] for first, pages, _, page in cells], [*titles[:2], "page"]

@@ -95,7 +95,7 @@ def sitemap(survey: Survey, top: int | None = None) -> Sitemap:
 
 def _is_hidden(survey: Survey, visit: Visit) -> bool:
     """Return whether a page asks not to be indexed; False if its response is not archived."""
-    if not survey.manifest.setting("archive") or (found := body_of(survey, visit)) is None:
+    if not survey.manifest.setting("archive") or (found := body_of(survey, visit)[0]) is None:
         return False
     start = found.body[:HEADER_BYTES]
     if not found.headers.get("x-robots-tag") and not (b"robots" in (lower := start.lower()) and NONE.search(lower)):

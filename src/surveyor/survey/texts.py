@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -50,7 +50,7 @@ COLUMNS: Columns = {
     "duplicate_of": "string",
     "text": "string",
 }
-TOO_LONG, OVER_BUDGET = "too long", "budget"  # why a text was cut
+TOO_LONG, INCOMPLETE, OVER_BUDGET = "too long", "archived in part", "budget"  # why a text was cut
 _FENCE = re.compile(r" *(`{3,})")
 
 
@@ -65,7 +65,7 @@ class TextPage:
     language: str  # detected, or as declared; empty if unknown
     share: float  # of all importance
     tokens: int  # estimated
-    cut: str  # why the end is missing: too long, budget; empty if it is not
+    cut: str  # why the end is missing: too long, archived in part, budget; empty if it is not
     duplicate_of: str  # URL of a more important page with nearly the same text
     text: str
 
@@ -82,6 +82,7 @@ class TextCounts:
     not_archived: int = 0
     unreadable: int = 0  # the parser failed or was stopped
     cut: int = 0
+    incomplete: int = 0  # of these, pages whose response was not transferred or stored to its end
     remaining: int = 0  # pages that were not read because the budget or the number of pages was reached
 
     def to_dict(self) -> dict[str, Any]:
@@ -123,8 +124,8 @@ class Texts:
         pages, shares = by_importance(self.survey)
         index, urls = NearDuplicates(), dict[int, str]()  # of texts, by their number in the index
         options, counts = self.options, self.counts
-        with TextWorkers(options.demote) as workers:
-            for position, (visit, answer) in enumerate(workers.map(_bodies(self.survey, pages)), 1):
+        with TextWorkers(options.demote, is_markdown=options.form == "markdown") as workers:
+            for position, ((visit, is_whole), answer) in enumerate(workers.map(_bodies(self.survey, pages)), 1):
                 self.progress("reading texts", position, pages.size, "pages")
                 text = self._usable(visit, answer)
                 if visit is None or text is None:
@@ -136,12 +137,13 @@ class Texts:
                 if earlier != number and not options.duplicates:
                     continue
                 share = float(shares[position - 1])
-                page = _page(
-                    position, url, visit, text, share, urls[earlier] if earlier != number else "", options.form
-                )
+                twin = urls[earlier] if earlier != number else ""
+                page = _page(position, url, visit, text, share, twin, options.form)
+                page = page if is_whole or page.cut else replace(page, cut=INCOMPLETE)
                 kept = self._within_budget(page)
                 if kept is not None:
                     self._count(kept)
+                    counts.incomplete += not is_whole
                     yield kept
                 if kept is not page or counts.pages == options.top:
                     counts.remaining = pages.size - position
@@ -249,22 +251,23 @@ def require_archive(survey: Survey) -> None:
         ) from error
 
 
-def _bodies(survey: Survey, pages: IntArray) -> Iterator[tuple[Visit | None, Body | None]]:
-    """Yield the latest fetch of each page and its response; None where it is not archived."""
+def _bodies(survey: Survey, pages: IntArray) -> Iterator[tuple[tuple[Visit | None, bool], Body | None]]:
+    """Yield the latest fetch of each page, whether its response is whole, and the response; None if not archived."""
     for page in pages.tolist():
         visit = survey.journal.last_visit(page, "fetched")
-        yield visit, None if visit is None else body_of(survey, visit)
+        body, is_whole = (None, True) if visit is None else body_of(survey, visit)
+        yield (visit, is_whole), body
 
 
-def body_of(survey: Survey, visit: Visit) -> Body | None:
-    """Return the archived response of a visit; None if it was erased or is damaged."""
+def body_of(survey: Survey, visit: Visit) -> tuple[Body | None, bool]:
+    """Return the archived response of a visit, None if it was erased or is damaged, and whether it is whole."""
     if visit.warc is None:
-        return None
+        return None, True
     try:
-        body, headers = decoded(survey.archive.read(visit.warc))
+        body, headers, cut = decoded(survey.archive.read(visit.warc))
     except (SurveyError, UsageError):
-        return None
-    return Body(survey.url(visit.page), headers, body, visit.language)
+        return None, True
+    return Body(survey.url(visit.page), headers, body, visit.language), not cut
 
 
 def text_of(survey: Survey, url: str) -> PageText:
@@ -278,7 +281,7 @@ def text_of(survey: Survey, url: str) -> PageText:
     known = survey.tables.urls.find(found)
     page = None if known is None else int(survey.tables.urls.canonical(np.array([known], np.int32))[0])
     visit = None if page is None else survey.journal.last_visit(page, "fetched")
-    body = None if visit is None else body_of(survey, visit)
+    body, is_whole = (None, True) if visit is None else body_of(survey, visit)
     if body is None:
         words = ["surveyor", "explain", str(survey.folder), found]
         raise UsageError(
@@ -298,4 +301,4 @@ def text_of(survey: Survey, url: str) -> PageText:
     if answer is None or not answer.text:
         kind = body.headers.get("content-type") or "empty"
         raise UsageError(f"{found} has no text: it is {kind}", hint="`surveyor export` leaves such pages out")
-    return answer
+    return answer if is_whole else replace(answer, cut=True)

@@ -28,6 +28,7 @@ _TAG = re.compile(r"""<(/?)(h[1-6]|p|ul|ol|li|pre|br|a)(?:\s+href=["']([^"']*)["
 _INVISIBLE = re.compile(
     "[\0-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff]"
 )
+_SPACES, _BLANKS = re.compile(r"\s+"), re.compile(r"[^\S\t]+")
 _PERMALINK = re.compile(r"[\s¶#§🔗\ufe0f]*|\[link\]|permalink|link to this (?:heading|definition)", re.IGNORECASE)
 _SPECIAL = re.compile(r"""[\\`*\[]|<(?=[a-zA-Z/!?])|(?<![^\W_])_|_(?![^\W_])|~(?=~)|&(?=#?\w{1,40};)""")
 _LINE_START = re.compile(r"(\d{1,9})(?=[.)](?:\s|$))|[#>=|:+~-]")
@@ -94,13 +95,13 @@ class _Reader:
             self.spans.append((text, ""))
             return
         if self.paragraph or self.heading or self.lists:
-            self.spans.append((re.sub(r"\s+", " ", text), self.link))
+            self.spans.append((_SPACES.sub(" ", text), self.link))
             return
         first, *others = text.split("\n")
-        self.spans.append((re.sub(r"[^\S\t]+", " ", first), self.link))
+        self.spans.append((_BLANKS.sub(" ", first), self.link))
         for line in others:
             self.flush()
-            self.spans.append((re.sub(r"[^\S\t]+", " ", line), self.link))
+            self.spans.append((_BLANKS.sub(" ", line), self.link))
 
     def tag(self, name: str, href: str, *, closing: bool) -> None:
         """Handle a tag."""
@@ -133,7 +134,8 @@ class _Reader:
             self.link, self.start, self.anchor = "", 0, False
             return
         reference = unescape(href).strip()
-        self.link = "" if self.code or reference.startswith("#") else self.resolve(reference) or ""
+        is_link = bool(reference) and not self.code and not reference.startswith("#")  # `<a name>` is not
+        self.link = (self.resolve(reference) or "") if is_link else ""
         self.start, self.anchor = len(self.spans), True
 
 

@@ -33,23 +33,40 @@ KEYS = 8  # smallest hashes by which pages are compared
 SIMILAR = 0.9
 MOST_COMPARED = 200  # groups that a page is compared with, by one hash
 MOST_WORDS = 50_000
+MOST_KEPT, LONGEST_KEPT = 50_000, 40  # words whose hashes are kept, and characters of them: about 6 MB
 EMPTY: IntArray = read_only(np.empty(0, np.int64))
 _UNSPACED = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\ua4cf\uac00-\ud7af\uf900-\ufaff"  # Thai, Han, Kana, …
 _WORD = re.compile(rf"[{_UNSPACED}]|[^\s{_UNSPACED}]+")
+
+
+class _Hashes(dict[str, int]):
+    """Hashes of words, of which the first ones are kept: most words of a text are in others, too."""
+
+    def __missing__(self, word: str) -> int:
+        number = crc32(word.encode("utf-8", "replace"))
+        if len(self) < MOST_KEPT and len(word) <= LONGEST_KEPT:
+            self[word] = number
+        return number
+
+
+_hashes = _Hashes()
 
 
 def sketch(text: str) -> IntArray:
     """Return the sketch of a text; empty if it has fewer words than a shingle."""
     lower = text.lower()
     words = lower.split() if lower.isascii() else _WORD.findall(lower)
-    hashes = [crc32(word.encode("utf-8", "replace")) for word in words[:MOST_WORDS]]
+    hashes = [*map(_hashes.__getitem__, words[:MOST_WORDS])]
     if len(hashes) < SHINGLE:
         return EMPTY
     rows = np.lib.stride_tricks.sliding_window_view(np.array(hashes, np.uint64), SHINGLE)
     mixed = np.zeros(rows.shape[0], np.uint64)
     for column in range(SHINGLE):
         mixed = _mixed(mixed + rows[:, column] + np.uint64(0x9E3779B97F4A7C15))
-    own: IntArray = np.unique(mixed >> np.uint64(1))[:SIZE].astype(np.int64)  # a copy, not a view of all shingles
+    mixed >>= np.uint64(1)
+    mixed.sort()  # `np.unique` hashes first, which takes longer
+    is_new = np.concatenate([[True], mixed[1:] != mixed[:-1]])
+    own: IntArray = mixed[is_new][:SIZE].astype(np.int64)  # a copy, not a view of all shingles
     own.flags.writeable = False
     return own
 

@@ -62,17 +62,24 @@ class PageText:
     """The main text of one page."""
 
     text: str  # plain, with a blank line between paragraphs
-    markdown: str  # CommonMark; headings as on the page
+    markdown: str  # CommonMark; headings as on the page; empty if it was not asked for
     language: str = ""  # detected, or as declared; empty if unknown
-    cut: bool = False  # a part was left out because the page is too long
+    cut: bool = False  # the end is missing: the page is too long, or its response was archived in part
 
 
 def read_text(
-    body: bytes, url: str, headers: Mapping[str, str], declared: str = "", *, demote: int = 0
+    body: bytes,
+    url: str,
+    headers: Mapping[str, str],
+    declared: str = "",
+    *,
+    demote: int = 0,
+    is_markdown: bool = True,
 ) -> PageText | None:
     """Return the main text of a decoded body; None if it is not text.
 
-    `declared` is the language that the page declares; `demote` lowers the headings by so many levels.
+    `declared` is the language that the page declares; `demote` lowers the headings by so many levels. Markdown, a fifth
+    of the time, is written only with `is_markdown`.
     """
     content_type = headers.get("content-type", "").lower()
     kind = content_type.partition(";")[0].strip()
@@ -90,7 +97,8 @@ def read_text(
         lines, more = decoded[:MOST_TEXT].split("\n\n"), len(decoded) > MOST_TEXT
         found = [Block("text", ((" ".join(part.split()), ""),)) for part in lines if part.strip()]
     text = to_text(found)
-    return PageText(text, to_markdown(found, demote=demote), language_of(text, declared), cut or more)
+    markdown = to_markdown(found, demote=demote) if is_markdown else ""
+    return PageText(text, markdown, language_of(text, declared), cut or more)
 
 
 def require_library() -> None:

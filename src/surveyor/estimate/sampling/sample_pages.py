@@ -180,7 +180,7 @@ def archived_pages(folder: SurveyFolder) -> Iterator[SampledPage]:
 
 def parse_exchange(exchange: Exchange) -> PageContent:
     """Parse an HTTP response as sent; of a broken or oversized body, the part before the fault counts."""
-    body, headers = decoded(exchange)
+    body, headers, _ = decoded(exchange)
     page = guarded(exchange.url, read_page, body, exchange.url, headers=headers, addresses=Addresses(normalise))
     if isinstance(page, Failure):
         return PageContent(is_readable=False)
