@@ -22,6 +22,7 @@ import os
 import re
 import secrets
 import shlex
+import shutil
 import socket
 import stat
 import sys
@@ -33,7 +34,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from surveyor.errors import SurveyError, UsageError
 from surveyor.stopping import parse_rule
-from surveyor.store.layout import LIVE, is_survey, open_inside, read_inside
+from surveyor.store.layout import LIVE, SHARDS, SHARDS_FILE, is_survey, open_inside, read_inside
 
 if TYPE_CHECKING:
     from surveyor.arrays import FloatArray
@@ -110,8 +111,9 @@ def send(folder: Path | str, command: str, value: str | None = None) -> str:
         parse_rule(value)
     if not is_survey(folder):
         raise SurveyError(f"{folder} is not a survey", hint="create one with `surveyor crawl URL --out FOLDER`")
-    state = read(folder)
-    if not is_running(state):
+    if (folder / SHARDS / SHARDS_FILE).is_file():
+        raise SurveyError(f"{folder} has shards, and a sharded crawl takes no commands", hint="Ctrl-C stops it")
+    if not is_running(read(folder)):
         raise SurveyError(
             f"no crawl or watch is running in {folder}",
             hint=f"`surveyor crawl {shlex.quote(str(folder))}` resumes the crawl",
@@ -217,8 +219,6 @@ def take_commands(folder: Path, stuck: set[str]) -> Iterator[Command | str]:
 
 def discard(folder: Path) -> None:
     """Remove what is published about a survey."""
-    import shutil
-
     if not (folder / LIVE).is_symlink():
         shutil.rmtree(folder / LIVE, ignore_errors=True)
 
