@@ -44,8 +44,9 @@ VERSION = 1
 LONGEST_STATE, LONGEST_CURVE, LONGEST_COMMAND = 1_000_000, 1_000_000, 10_000  # bytes
 MOST_POINTS = 2_000  # rows of the curve
 MOST_COMMANDS = 100  # taken at a time
-STALE = 30.0  # seconds after which a state that was not replaced is that of a process that hangs or is gone
-TAKING = 5.0  # seconds within which a running crawl takes a command
+STALE = 30.0  # seconds after which a state that was not replaced is that of a process that is gone
+STALE_HERE = 120.0  # the same if its process exists on this machine: it may be compiling kernels, or hang
+TAKING = 10.0  # seconds within which a running crawl takes a command
 VERBS = ("pause", "resume", "stop", "goal")
 STATUSES = ("running", "paused", "stopping", "ended")
 NAME = re.compile(r"\d{20}-[0-9a-f]{8}\.json", re.ASCII)
@@ -83,8 +84,8 @@ def is_running(state: Mapping[str, Any] | None, *, now: float | None = None) -> 
     """Return whether the crawl or watch of a state is still running."""
     if state is None or state["status"] == "ended":
         return False
-    age = (time.time() if now is None else now) - state["written_at"]
-    return -STALE <= age <= STALE and (state["machine"] != machine() or _exists(state["pid"]))
+    age = abs((time.time() if now is None else now) - state["written_at"])
+    return age <= STALE if state["machine"] != machine() else age <= STALE_HERE and _exists(state["pid"])
 
 
 def curve(folder: Path | str) -> Curve:
