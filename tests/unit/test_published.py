@@ -249,7 +249,7 @@ def test_a_command_that_is_not_taken_is_withdrawn(survey: Path) -> None:
 
 
 def test_the_curve_is_read_up_to_the_first_damage(survey: Path) -> None:
-    rows = [(1.0, 0.5, 0.1, 0.9, math.nan), (2.0, 1.5, 0.2, 0.8, 0.3)]
+    rows: list[tuple[float, ...]] = [(1.0, 0.5, 0.1, 0.9, math.nan), (2.0, 1.5, 0.2, 0.8, 0.3)]
     published.write_points(survey, rows)
     published.append_point(survey, (3.0, 2.5, math.nan, math.nan, math.nan))
     found = published.curve(survey)

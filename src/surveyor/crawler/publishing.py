@@ -1,8 +1,8 @@
 """Publish the state of a running crawl or watch in its survey (`store/published.py`), about once a second.
 
 A run publishes while it waits and after outcomes, and once more when it has ended. The time between two states is at
-least `1 / SHARE` times the time that one takes, so that publishing costs at most that part of a run of any size; the
-figures that visit all pages have the same limit of their own (`measures.py`). If the disk is full or read-only, that
+least `1 / SHARE` times the CPU time that one takes, so publishing costs at most that part of the time in a run of any
+size; the figures that visit all pages have a limit of their own (`measures.py`). If the disk is full or read-only, that
 is logged once and the run continues; publishing is tried again with the next state.
 """
 
@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger("surveyor.crawler")
 EVERY = 1.0  # seconds
-SHARE = 0.004  # of the time
+SHARE = 0.004  # of the time may be CPU time of publishing
+WAIT_SHARE = 0.02  # of the time may be spent waiting for the disk
 LONGEST = 10.0  # seconds between two states, whatever they take: readers must see that the run is alive
 MESSAGES, HOSTS, REASONS = 20, 20, 50  # listed
 LONGEST_TEXT = 1_000  # characters of a message
@@ -91,7 +92,7 @@ class Publisher:
             self._attempt("ended", ending)
 
     def _attempt(self, status: str, ending: str | None = None) -> None:
-        used, apart = time.thread_time(), self._paced()
+        began, used, apart = time.monotonic(), time.thread_time(), self._paced()
         try:
             if not self._is_ready:
                 published.prepare(self._folder.folder)
@@ -107,7 +108,8 @@ class Publisher:
                 self._has_failed = True
                 LOG.warning("the state of the crawl cannot be published: %s", str(error).partition("\n")[0])
         cost = time.thread_time() - used - (self._paced() - apart)
-        self._due = time.monotonic() + min(max(EVERY, cost / SHARE), LONGEST)
+        waited = (time.monotonic() - began) / WAIT_SHARE
+        self._due = began + min(max(EVERY, cost / SHARE, waited), LONGEST)
 
     def _paced(self) -> float:
         """Return the seconds spent on figures that have a limit of their own."""

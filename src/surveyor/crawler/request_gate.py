@@ -71,7 +71,7 @@ class RequestGate:
         return self._frontier.take(self.useful_pages(free, NO_LINKS))
 
     def pause(self) -> None:
-        """Start counting the time without progress anew: no request could start in between."""
+        """Restart the count of the time without progress: no request could start in between."""
         self._idle_since = math.inf
 
     def _wait(self, *, changed: bool, busy: bool) -> None:
