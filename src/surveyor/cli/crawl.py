@@ -261,6 +261,7 @@ def _crawl(
         ending, code = interrupts.run(lambda: run(folder, settings, rule, watch=watch), caught)
     finally:
         display.clear()
+    rule = rule if last is None else last.until  # a command may have replaced it
     return Finished(rule, ending or "interrupted", code, time.monotonic() - started, last)
 
 

@@ -5,11 +5,8 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections import deque
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, TextIO
-
-import numpy as np
 
 from surveyor.cli.progress import LiveLines
 from surveyor.crawler.cost_forecast import CostForecast
@@ -32,7 +29,6 @@ from surveyor.report.numbers import (
 from surveyor.stopping import Coverage, coverage_goal, sampled_goal, scouting_rule
 
 if TYPE_CHECKING:
-    from surveyor.crawler.ledger import Ledger
     from surveyor.crawler.loop import Crawl
     from surveyor.crawler.pending import Forecast
     from surveyor.crawler.replay import Derived
@@ -42,11 +38,8 @@ if TYPE_CHECKING:
     from surveyor.store.directory import SurveyFolder
 
 LINE_EVERY, DRAW_EVERY = 10.0, 0.2  # seconds
-ESTIMATE_AFTER = 60.0  # seconds before the remaining time is estimated
-RECENT = 60.0  # seconds over which the rate is measured
 WIDEST, NARROWEST, TEXT = 28, 8, 64  # characters of a bar, at most and at least, and of the text next to it
 REPLAYED = 20_000  # visits of a survey, at most, that are replayed for a forecast: about 2 s
-SEARCH_EVERY = 1e-6  # seconds per known page between two searches for the next page: a search visits all of them
 
 
 class CrawlDisplay:
@@ -58,20 +51,14 @@ class CrawlDisplay:
         self.clear = self._drawing.clear
         self._terminal = not silent and self._stream.isatty()
         self._drawn = self._started = time.monotonic()
-        self._blocked: dict[str, set[int]] = {}
-        self._latest = self._next = ""
-        self._searched = -math.inf
-        self._past: deque[tuple[float, int, float]] = deque()  # time, pages, at least
+        self._latest = ""
         self._warned = False
         self._messages_shown = 0  # messages about hosts
 
     def __call__(self, run: Run, outcome: Outcome | None) -> None:
         """Record an outcome, and draw if it is due."""
-        if outcome is not None:
-            if outcome.kind == "blocked":
-                self._blocked.setdefault(outcome.reason, set()).add(outcome.page)
-            elif outcome.kind == "fetched":
-                self._latest = run.state.urls[outcome.page]
+        if outcome is not None and outcome.kind == "fetched":
+            self._latest = run.state.urls[outcome.page]
         self._report_hosts(run)
         now = time.monotonic()
         if self._silent or now - self._drawn < (DRAW_EVERY if self._terminal else LINE_EVERY):
@@ -90,8 +77,8 @@ class CrawlDisplay:
             return [_counts(run), self._facts(run)]
         ledger = run.state.crawl.ledger
         now = ledger.coverage()
-        masses = {reason: _blocked_mass(ledger, pages) for reason, pages in self._blocked.items()}
-        left, width = self._left(run), max(NARROWEST, min(WIDEST, columns - TEXT))
+        seconds = run.measures.left(run.until)
+        left, width = "" if seconds is None else duration(seconds), max(NARROWEST, min(WIDEST, columns - TEXT))
         scout = [f"walks     {bar(part, width)} {words}" for part, words in _scouted(run)]
         share = run.until.share if isinstance(run.until, Coverage) else None
         goal = f"goal {run.until}" if share is None else f"goal {100 * share:g} %"
@@ -110,7 +97,8 @@ class CrawlDisplay:
             + (f", about {left} left" if left else ""),
         ]
         if now.blocked > 0:
-            drawn.append(f"blocked   {bar(now.blocked, width)} {100 * now.blocked:5.1f} %  {by_kind(masses)}".rstrip())
+            kinds = by_kind(run.measures.blocked_mass())
+            drawn.append(f"blocked   {bar(now.blocked, width)} {100 * now.blocked:5.1f} %  {kinds}".rstrip())
         if now.lost > 0:
             drawn.append(f"lost      {bar(now.lost, width)} {100 * now.lost:5.1f} %  pages that are gone")
         return [*drawn, self._facts(run)]
@@ -131,7 +119,7 @@ class CrawlDisplay:
 
     def _facts(self, run: Run) -> str:
         tally = run.state.tally
-        rate = self._rate(run)
+        rate = run.measures.rate()
         facts = [
             counted(tally.pages, "page"),
             f"{rate:.1f}/s" if rate < 100 else f"{count(rate)}/s",
@@ -149,56 +137,24 @@ class CrawlDisplay:
 
     def _following(self, run: Run) -> str:
         """Return the queued page with most mass, which RankMass fetches next; else the last one fetched."""
-        now, crawl = time.monotonic(), run.state.crawl
+        crawl = run.state.crawl
         if scouting_rule(run.until) is not None or not name_of(crawl.strategy).startswith("rankmass"):
             return printable(self._short(run, self._latest))
-        if now - self._searched >= SEARCH_EVERY * crawl.ledger.known:
-            self._searched, waiting = now, crawl.ledger.waiting
-            mass = crawl.ledger.residual[waiting]
-            best = int(mass.argmax()) if waiting.size else -1
-            self._next = (
-                f"next ({percent(float(mass[best]))})  {printable(self._short(run, run.state.urls[waiting[best]]))}"
-                if waiting.size
-                else ""
-            )
-        return self._next
+        if not (ahead := run.measures.next()):
+            return ""
+        return f"next ({percent(ahead[0].mass)})  {printable(self._short(run, run.state.urls[ahead[0].page]))}"
 
     def _short(self, run: Run, url: str) -> str:
         """Return a URL without its scheme, and without its host if there is only one."""
         short = url.partition("://")[2]
         return short[short.find("/") :] if len(run.hosts) == 1 else short
 
-    def _rate(self, run: Run) -> float:
-        """Return pages per second of the last minute."""
-        now, tally = time.monotonic(), run.state.tally
-        self._past.append((now, tally.pages, run.state.crawl.ledger.coverage().at_least))
-        while now - self._past[0][0] > RECENT:
-            self._past.popleft()
-        then, pages, _ = self._past[0]
-        if now - then < 1:
-            then, pages = self._started, run.before
-        return (tally.pages - pages) / max(now - then, 1e-3)
-
-    def _left(self, run: Run) -> str:
-        """Estimate the time to the coverage goal: the missing mass is assumed to decay exponentially."""
-        goal = coverage_goal(run.until)
-        if goal is None or time.monotonic() - self._started < ESTIMATE_AFTER or len(self._past) < 2:
-            return ""
-        coverage = run.state.crawl.ledger.coverage()
-        best = 1 - coverage.blocked - coverage.lost
-        (then, _, before), now = self._past[0], time.monotonic()
-        missing, past = best - coverage.at_least, best - before
-        if best <= goal or missing <= 0 or past <= missing:
-            return ""
-        pace = math.log(past / missing) / (now - then)
-        return duration(max(1.0, math.log(missing / (best - goal)) / pace))
-
     def _warn(self, run: Run) -> None:
         """Warn early, and once, that a goal cannot be reached."""
         goal, coverage = coverage_goal(run.until), run.state.crawl.ledger.coverage()
         if goal is None or self._warned:
             return
-        refused = _blocked_mass(run.state.crawl.ledger, self._blocked.get("budget", set()))  # its budget may grow
+        refused = run.measures.blocked_mass().get("budget", 0.0)  # its budget may grow
         best = 1 - (coverage.blocked - refused) - coverage.lost
         if best >= goal:
             return
@@ -231,14 +187,6 @@ def _counts(run: Run) -> str:
     """Return the counts of pages of a crawl without a link graph, and its goal."""
     ledger, queue = run.state.crawl.ledger, run.state.crawl.frontier
     return f"{count(ledger.read)} read   {count(ledger.known)} known   {count(len(queue))} queued   goal {run.until}"
-
-
-def _blocked_mass(ledger: Ledger, pages: set[int]) -> float:
-    """Return the mass of those pages that are still blocked; some may have been retried."""
-    from surveyor.kernels.mass import BLOCKED, STATUS
-
-    known = np.fromiter(pages, np.int64, len(pages))
-    return float(ledger.residual[known[ledger.state[known] & STATUS == BLOCKED]].sum())
 
 
 def _padded(bounds: str) -> str:

@@ -47,6 +47,7 @@ COMMANDS: Table = {
     "scout": ("scout", "Estimate shares, size and cost of a crawl from a few hundred fetches."),
     "watch": ("watch", "Keep a survey fresh: re-visit its pages when they are due, within a daily budget."),
     "status": ("status", "Show the coverage of a survey; `surveyor SURVEY` does the same."),
+    "steer": ("steer", "Pause, resume or stop a running crawl or watch, or change the goal of a crawl."),
     "graph": ("", "Build, inspect, convert and condense link graphs."),
     "rank": ("rank", "Rank the pages of a survey or graph, with a proven error."),
     "top": ("rank:list_top", "List the top pages."),

@@ -34,20 +34,28 @@ def command(output: Output, *, survey: str, by_scope: bool) -> int:
 
 
 def _show_status(output: Output, path: str, survey: Survey) -> int:
+    from surveyor.cli.steer import activity, activity_line
     from surveyor.report.survey_tables import blocked_table, budget_lines, javascript_lines
+    from surveyor.store import published
 
-    blocked = survey.blocked()
-    output.object("status", _fields(path, survey, blocked))
+    blocked, now = survey.blocked(), activity(published.read(path))
+    output.object("status", {**_fields(path, survey, blocked), "live": now})
     if output.mode == "csv":
         output.table(blocked_table(blocked))
         return 0
     output.lines([*(_accounts(survey, blocked) if survey.keeps_graph else [NO_GRAPH]), *javascript_lines(survey)])
     output.lines([*budget_lines(survey), ""])
-    output.facts(_facts(survey))
+    running = activity_line(now)
+    output.facts({**({"running": running} if running else {}), **_facts(survey)})
     if blocked:
         output.line()
         output.table(blocked_table(blocked[:BLOCKED]))
-    output.next_steps(_next_steps(path, survey, blocked))
+    steps = _next_steps(path, survey, blocked)
+    if running:
+        del steps["resume"]
+        action = "resume" if now["status"] == "paused" else "pause"
+        steps[action] = ["surveyor", "steer", path, action]
+    output.next_steps(steps)
     return 0
 
 

@@ -45,6 +45,7 @@ from surveyor.stopping import (
 if TYPE_CHECKING:
     from surveyor.store.cash import CashChanges
 
+PAUSE_CHECK = 1.0  # seconds between two looks at a paused crawl
 SOME_LISTED = 1_000  # listed pages that are preferred at a time, once the goal is reached
 Ending = Literal["reached", "unreachable", "exhausted", "fruitless"]
 Watch = Callable[[Outcome], None]
@@ -207,6 +208,7 @@ class Tally:
     checkpoint: Callable[[], None] = lambda: None  # called between two batches
     abandon: Callable[[float], FetchResults | None] = lambda _: None  # abandons pages instead of waiting until a time
     patience: float = PATIENCE  # seconds without requests rather than requests that the goal does not need
+    paused: Callable[[], bool] = lambda: False  # whether no request may start now
     exact: bool = False  # never exceed the page limit of the rule by a batch
     clock: Callable[[], float] = time.time  # of events
     secret: Callable[[], str] = lambda: token_hex(16)  # key of the random numbers of walks
@@ -238,6 +240,10 @@ async def crawl(
         if tally.is_fruitless:
             return "fruitless"
         tally.checkpoint()
+        if tally.paused():
+            gate.pause()
+            await _pause(state, source, journal, tally)
+            continue
         only_lists = state.ledger.listed.size > 0 and until.done(replace(progress, listed=lambda: 0))
         if only_lists:
             state.frontier.prefer(state.queued_lists()[:SOME_LISTED])
@@ -269,6 +275,13 @@ async def crawl(
         results.outcomes[:0] = leased.refused
         record(state, results, journal, tally)
     return "reached"
+
+
+async def _pause(state: Recorded, source: Source, journal: Journal, tally: Tally) -> None:
+    """Record what finishes in the next second of a pause, which does not count as time of the crawl."""
+    began = time.monotonic()
+    record(state, await source.results(tally.clock() + PAUSE_CHECK), journal, tally)
+    tally.started += time.monotonic() - began
 
 
 def _plan_of(until: Rule, state: Crawl, tally: Tally) -> SamplingPlan | ScoutPlan | None:

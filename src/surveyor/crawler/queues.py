@@ -249,6 +249,13 @@ class HostQueues:
         hosts = self._forest.host[self._forest.before != ABSENT]
         return np.bincount(hosts[hosts >= 0], minlength=len(self.hosts))
 
+    def waiting_mass(self, masses: FloatArray) -> FloatArray:
+        """Return the mass of the queued pages of each host."""
+        queued = np.flatnonzero(self._forest.before[: masses.size] != ABSENT)
+        queued = queued[self._forest.host[queued] >= 0]
+        amount = masses[queued].astype(np.float64)
+        return np.bincount(self._forest.host[queued], amount, minlength=len(self.hosts)).astype(np.float64)
+
     def settle(self, pages: IdArray) -> None:
         """Number the hosts of pages, in this order."""
         for page in pages.tolist():

@@ -70,6 +70,10 @@ class RequestGate:
         self.holds = False  # what the crawl waits for will never be available
         return self._frontier.take(self.useful_pages(free, NO_LINKS))
 
+    def pause(self) -> None:
+        """Restart the count of the time without progress: no request could start in between."""
+        self._idle_since = math.inf
+
     def _wait(self, *, changed: bool, busy: bool) -> None:
         """Count the time since the last call, if nothing has changed since then."""
         now, pages = time.monotonic(), self._frontier.leased.tolist()

@@ -7,6 +7,8 @@ of a second.
 A run with budgets by rank has several legs: when a ranking raises the budget of domains with refused pages, the run
 stops and resumes by itself, with the state replayed from the journal, as if the user had resumed it.
 
+While it runs, it publishes its state in the survey and takes commands (`publishing.py`, `steering.py`).
+
 Fetch results are logged at DEBUG, retries and backoff at INFO, failures of hosts at WARNING. Everything logged is also
 in the journal, which is the record that counts. Without a handler of that level a batch costs one check.
 """
@@ -30,18 +32,22 @@ from surveyor.crawler.graphless import restore
 from surveyor.crawler.ledger import Ledger
 from surveyor.crawler.loop import Ending, Recorded, Tally, crawl, record
 from surveyor.crawler.loop import Journal as Journaled
+from surveyor.crawler.measures import Measures
 from surveyor.crawler.pending import Forecast, Waiting, forecast
+from surveyor.crawler.publishing import Live, Subject
 from surveyor.crawler.queues import HostQueues
 from surveyor.crawler.replay import Derived, Make, derive, save, tried_again
 from surveyor.crawler.sources.live import REAL, Connection, FetchOptions, LiveSource, PageLookup
 from surveyor.crawler.start import http_settings, politeness_policy
+from surveyor.crawler.steering import Controls, OrNewGoal, Steering, change_goal
+from surveyor.crawler.strategies.strategy import rereads
 from surveyor.crawler.topics.focus import judge_of
 from surveyor.errors import UsageError
 from surveyor.fetch.http import sent_by
 from surveyor.fetch.parser import Parser
 from surveyor.fetch.politeness.hosts import Hosts
 from surveyor.outcome import Event, FetchResults, Outcome, RobotsFile, Visit
-from surveyor.stopping import NO_LIMIT, sampled_goal
+from surveyor.stopping import NO_LIMIT, sampled_goal, scouting_rule
 from surveyor.store import layout
 from surveyor.store.disk import damaged
 from surveyor.store.logs import log_errors_to
@@ -66,16 +72,17 @@ Result = Ending | Literal["interrupted"]
 FETCH = logging.getLogger("surveyor.fetch")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Run:
     """A running crawl, as passed to `watch`."""
 
     folder: SurveyFolder
     state: Derived
     hosts: Hosts
-    until: Rule
+    until: Rule  # a command may replace it
     before: int  # pages fetched in earlier runs
     queues: HostQueues
+    measures: Measures
     waiting: Waiting | None = None  # what it waits for, once it has started
 
     def sampled(self) -> SampledCoverage | None:
@@ -113,21 +120,24 @@ async def run(
     hosts = create_hosts(folder, settings) if connection.hosts is None else connection.hosts
     client = connection.client
     budgeting = Budgeting(folder, settings, rank, hosts.clock)
+    live = Live(folder, is_published=connection.wait is None)
     if folder.journal.url_count:
         hosts.resumed()
     async with AsyncExitStack() as stack:
         stack.enter_context(log_errors_to(folder.folder / layout.LOG))
+        stack.enter_context(live)
         now: Run | None = None
         while True:
-            now = _restore_run(folder, settings, until, hosts, budgeting, now, make)
+            now = _restore_run(folder, settings, until if now is None else now.until, hosts, budgeting, now, make)
             if client is None:
                 from surveyor.fetch.client import HttpClient
 
                 client = await stack.enter_async_context(
                     HttpClient(http, resolver=connection.resolver, clock=hosts.clock)
                 )
-            ending = await _run_leg(now, settings, budgeting, connection, client, watch)
+            ending = await _run_leg(now, settings, budgeting, connection, client, watch, live)
             if ending is not None:
+                live.ending = ending
                 return ending
             hosts = create_hosts(folder, settings, hosts.clock)  # as after a stop: each host waits its full delay first
             hosts.resumed()
@@ -152,18 +162,37 @@ def _restore_run(
     sent = sent_by(http_settings(settings)) if settings.archive else None
     if not folder.journal.keeps_graph and make is None:
         state = restore(folder, by_host, sent=sent, until=until)
-        return Run(folder, state, hosts, until, state.tally.pages, made[-1])
+        return _run(folder, state, hosts, until, made[-1], before)
     state = derive(folder, by_host, sent=sent, make=make, until=until, code=True)
     if budgeting.begin(state):
         state = derive(folder, by_host, sent=sent, make=make, until=until, code=True)
     budgeting.limit(state)
-    if before is not None:
+    return _run(folder, state, hosts, until, made[-1], before)
+
+
+def _run(
+    folder: SurveyFolder, state: Derived, hosts: Hosts, until: Rule, queues: HostQueues, before: Run | None
+) -> Run:
+    """Return a run that starts from a state, or continues another run with it."""
+    if before is None:
+        run = Run(folder, state, hosts, until, state.tally.pages, queues, Measures(state))
+    else:
         state.tally.started = before.state.tally.started
-    return Run(folder, state, hosts, until, state.tally.pages if before is None else before.before, made[-1])
+        run = replace(before, state=state, hosts=hosts, until=until, queues=queues, waiting=None)
+        run.measures.follow(state, state.crawl.frontier, lambda: state.crawl.ledger.residual)
+    if folder.journal.position:
+        run.measures.restore(folder.journal.blocked())
+    return run
 
 
 async def _run_leg(
-    now: Run, settings: Settings, budgeting: Budgeting, connection: Connection, client: Client, watch: Watch
+    now: Run,
+    settings: Settings,
+    budgeting: Budgeting,
+    connection: Connection,
+    client: Client,
+    watch: Watch,
+    live: Live,
 ) -> Result | None:
     """Crawl until the rule is met; return None if domains were opened, to resume from the journal."""
     folder, state, queues = now.folder, now.state, now.queues
@@ -197,25 +226,28 @@ async def _run_leg(
             parser=parser,
         )
         stack.push_async_callback(source.close)
-        waiting = Waiting(state, now.hosts, queues, source, patient=settings.patient)
-        now = replace(now, waiting=waiting)
+        now.waiting = waiting = Waiting(state, now.hosts, queues, source, patient=settings.patient)
         state.tally.abandon, state.tally.most_fruitless = waiting.abandon, settings.max_fruitless
         if settings.keep_busy:
             state.tally.patience = 0.0
-        state.tally.watch = partial(watch, now)
+        state.tally.watch = report = partial(_report, now, watch, live)
+        state.tally.paused = lambda: live.steering.paused
         try:
             restore_waits(folder, queues, state.crawl.frontier, source)
         except (KeyError, TypeError, UsageError) as error:
             raise damaged(folder.journal.path, f"an event that means nothing: {error!r}") from error
-        watch(now, None)
-        stack.callback(asyncio.create_task(_tick(watch, now)).cancel)
+        live.follow(_subject(now, source), _controls(now, source))
+        report(None)
+        stack.callback(asyncio.create_task(tick(report)).cancel)
         ending: Result | None = "interrupted"
         try:
-            ending = await _crawl(now, source, store, budgeting, settings.concurrency)
+            ending = await _crawl(now, source, store, budgeting, settings.concurrency, live.steering)
         except asyncio.CancelledError:
             if (task := asyncio.current_task()) is not None:
                 task.uncancel()
         stopped = ending == "interrupted"
+        if ending is not None:
+            live.steering.close()
         patience = min(connection.patience, STOPPED) if stopped else connection.patience
         await finish_requests(state.crawl, source, store, state.tally, patience)
         if ending is not None and not (stopped and store.is_slow):
@@ -223,12 +255,57 @@ async def _run_leg(
     return ending
 
 
-async def _crawl(now: Run, source: LiveSource, store: RunStore, budgeting: Budgeting, batch: int) -> Result | None:
-    """Crawl; rank domains when due and when the queue is empty. Return None if that opened domains."""
+def _report(now: Run, watch: Watch, live: Live, outcome: Outcome | None) -> None:
+    """Report an outcome, or without one that time has passed."""
+    if outcome is not None:
+        now.measures.record(outcome)
+    watch(now, outcome)
+    live.update(is_tick=outcome is None)
+
+
+def _subject(now: Run, source: LiveSource) -> Subject:
+    """Return what is published of a run."""
+    return Subject(
+        command="crawl" if scouting_rule(now.until) is None else "scout",
+        state=now.state,
+        hosts=now.hosts,
+        queues=now.queues,
+        frontier=now.state.crawl.frontier,
+        measures=now.measures,
+        before=now.before,
+        in_progress=lambda: source.in_progress - source.pending - source.held,
+        goal=lambda: str(now.until),
+        left=lambda: now.measures.left(now.until),
+        sampled=now.sampled,
+    )
+
+
+def _controls(now: Run, source: LiveSource) -> Controls:
+    """Return what commands do to a run; call it in the task of the run."""
+    task = asyncio.current_task()
+
+    def set_goal(text: str) -> None:
+        now.until = change_goal(now.folder, now.until, text)
+
+    return Controls(lambda: task is not None and task.cancel(), source.wake, set_goal)
+
+
+async def _crawl(
+    now: Run, source: LiveSource, store: RunStore, budgeting: Budgeting, batch: int, steering: Steering
+) -> Result | None:
+    """Crawl; rank domains when due and when the queue is empty.
+
+    Return None to resume from the journal: if a ranking opened domains, or if another goal needs another queue.
+    """
     state = now.state
     while True:
-        rule = OrRank((now.until,), budgeting.again_at)
+        rule = OrNewGoal((OrRank((now.until,), budgeting.again_at),), steering)
         ending = await crawl(state.crawl, source, store, rule, batch=batch, tally=state.tally)
+        if steering.has_new_goal:
+            steering.has_new_goal = False
+            if rereads(state.crawl.strategy, now.until) != state.crawl.frontier.rereads:
+                return None
+            continue
         met = ending == "reached" and now.until.done(state.crawl.progress(state.tally))
         if met or not budgeting.ranks:
             return ending
@@ -367,10 +444,11 @@ async def finish_requests(state: Recorded, source: LiveSource, store: Journaled,
         pass  # cancelled a second time: stop at once
 
 
-async def _tick(watch: Watch, run: Run) -> None:
+async def tick(report: Callable[[None], None]) -> None:
+    """Report periodically that time has passed."""
     while True:
         await asyncio.sleep(TICK)
-        watch(run, None)
+        report(None)
 
 
 def log_results(results: FetchResults, url_of: Callable[[int], str], now: float) -> None:

@@ -12,6 +12,8 @@ So a jump in either direction neither shortens a delay nor exceeds the budget.
 
 **Lists** (`watched_lists.py`) are read between two visits, when no request is in progress.
 
+While it runs, a watch publishes its state and can be paused and stopped, as a crawl (`publishing.py`, `steering.py`).
+
 **Hosts** that do not respond are never given up: they are asked again after ever longer breaks (`policy.persistent`),
 and their pages wait.
 """
@@ -33,15 +35,26 @@ from typing import TYPE_CHECKING, Literal
 from surveyor.crawler.budgets import limits_pages
 from surveyor.crawler.frontier import Frontier
 from surveyor.crawler.ledger import Ledger
-from surveyor.crawler.loop import record
+from surveyor.crawler.loop import PAUSE_CHECK, record
+from surveyor.crawler.measures import Measures, Upcoming
+from surveyor.crawler.publishing import Live, Subject, share_in_words
 from surveyor.crawler.queues import Batch, HostQueues
 from surveyor.crawler.replay import Derived, derive
 from surveyor.crawler.request_budget import RequestBudget, default_rate
 from surveyor.crawler.revisit_plan import Finding, RevisitPlan, Seen
 from surveyor.crawler.schedule import Schedule
-from surveyor.crawler.session import STOPPED, RunStore, create_hosts, finish_requests, is_readable, restore_waits
+from surveyor.crawler.session import (
+    STOPPED,
+    RunStore,
+    create_hosts,
+    finish_requests,
+    is_readable,
+    restore_waits,
+    tick,
+)
 from surveyor.crawler.sources.live import REAL, Connection, FetchOptions, LiveSource, PageLookup
 from surveyor.crawler.start import http_settings
+from surveyor.crawler.steering import Controls, no_goal
 from surveyor.crawler.strategies import by_name
 from surveyor.crawler.strategies.opic import Opic
 from surveyor.crawler.strategies.strategy import ReplayStrategy, name_of
@@ -71,7 +84,7 @@ JUMP = 300.0  # seconds between the clocks
 SAVE_EVERY = 900.0  # seconds between checkpoints
 LONGEST_WAIT = 60.0  # seconds that a single pass waits for a host
 MESSAGES = 100  # about hosts that are kept
-TICK = 0.5  # seconds between two reports without an outcome
+TICK = 0.5  # seconds
 BURSTS = 144  # of the requests of a day: a watch sends at most those of ten minutes at once
 OPIC = ("opic", "adaptive")
 MODIFIED = ("changed", "perhaps changed", "back")  # findings that the server reported a modification
@@ -164,6 +177,8 @@ class Watch:
     hosts: Hosts
     budget: RequestBudget
     started: float  # time of the wall clock at the start of the process
+    measures: Measures
+    before: int  # pages fetched before this watch
     importance_name: str = TRACKING
     is_own: bool = True  # whether the state is that of the survey's own strategy
 
@@ -196,8 +211,10 @@ async def watch(
     clocks, client = clocks or Clocks(), connection.client
     started, budget = clocks.wall(), None
     cutoff = started if options.once else math.inf
+    live, run = Live(folder, is_published=connection.wait is None), None
     async with AsyncExitStack() as stack:
         stack.enter_context(log_errors_to(folder.folder / layout.LOG))
+        stack.enter_context(live)
         while True:
             offset = clocks.wall() - clocks.steady()
             hosts = create_hosts(folder, settings, lambda: clocks.steady() + offset, persistent=True)  # noqa: B023
@@ -210,8 +227,9 @@ async def watch(
 
                 http = http_settings(settings)
                 client = await stack.enter_async_context(HttpClient(http, resolver=connection.resolver))
-            run = _begin(folder, settings, state, hosts, budget, options, started)
-            if (ending := await _run_leg(run, settings, connection, clocks, client, report, cutoff)) is not None:
+            run = _begin(folder, settings, state, hosts, budget, options, started, run)
+            if (ending := await _run_leg(run, settings, connection, clocks, client, report, cutoff, live)) is not None:
+                live.ending = ending
                 return ending
             cutoff = min(cutoff, clocks.wall()) if options.once else cutoff
 
@@ -306,6 +324,7 @@ def _begin(
     budget: RequestBudget,
     options: WatchOptions,
     started: float,
+    before: Watch | None = None,
 ) -> Watch:
     """Build the schedule, the lists, the audits and the queue of due pages from the journal."""
     crawl, urls, now = state.crawl, state.urls, hosts.clock()
@@ -323,7 +342,13 @@ def _begin(
     plan.add_new(crawl.ledger.waiting)
     plan.replan(now)
     is_own = _is_stored(folder, options.importance)
-    return Watch(folder, state, watched, hosts, budget, started, options.importance, is_own)
+    if before is None:
+        measures, pages = Measures(state), state.tally.pages
+    else:  # resumed in place
+        measures, pages = before.measures, before.before
+    measures.follow(state, frontier, plan.importance)
+    measures.restore(folder.journal.blocked())
+    return Watch(folder, state, watched, hosts, budget, started, measures, pages, options.importance, is_own)
 
 
 def _lists(
@@ -368,6 +393,7 @@ async def _run_leg(
     client: Client,
     report: Report,
     cutoff: float,
+    live: Live,
 ) -> Ending | None:
     """Watch until stopped; return None if the wall clock jumped, to resume from the journal."""
     folder, state, watched, hosts = run.folder, run.state, run.watched, run.hosts
@@ -392,9 +418,14 @@ async def _run_leg(
             watched.lists.open(client, hosts, wait, parser, day)
         watched.plan.release(watched.frontier, _retries(folder))
         restore_waits(folder, watched.queues, watched.frontier, source)
-        state.tally.watch = lambda outcome: report(run, outcome, watched.latest)
-        report(run, None, "")
-        stack.callback(asyncio.create_task(_tick(report, run)).cancel)
+        state.tally.watch = watch = partial(_report, run, report, live)
+        state.tally.paused = lambda: live.steering.paused
+        task = asyncio.current_task()
+        live.follow(
+            _subject(run, source), Controls(lambda: task is not None and task.cancel(), source.wake, set_goal=no_goal)
+        )
+        watch(None)
+        stack.callback(asyncio.create_task(tick(watch)).cancel)
         ending: Ending | None = "interrupted"
         try:
             ending = await _loop(run, source, store, clocks, settings.concurrency, cutoff)
@@ -402,6 +433,8 @@ async def _run_leg(
             if (task := asyncio.current_task()) is not None:
                 task.uncancel()
         stopped = ending == "interrupted"
+        if ending is not None:
+            live.steering.close()
         patience = min(connection.patience, STOPPED) if stopped else connection.patience
         await finish_requests(watched, source, _Audited(run, store), state.tally, patience)
         if keeps and not (stopped and store.is_slow):
@@ -422,6 +455,9 @@ async def _loop(
         tally.checkpoint()
         plan.replan(now)
         _limit_messages(run.hosts)
+        if tally.paused():
+            record(watched, await source.results(now + PAUSE_CHECK), audited, tally)
+            continue
         room = budget.available() - (source.in_progress - source.pending)
         busy = source.in_progress - source.pending
         if source.pending:
@@ -508,7 +544,32 @@ def _limit_messages(hosts: Hosts) -> None:
         del hosts.messages[:-MESSAGES]
 
 
-async def _tick(report: Report, run: Watch) -> None:
-    while True:
-        await asyncio.sleep(TICK)
-        report(run, None, "")
+def _report(run: Watch, report: Report, live: Live, outcome: Outcome | None) -> None:
+    """Report an outcome and what it found, or without one that time has passed."""
+    if outcome is not None:
+        run.measures.record(outcome)
+    report(run, outcome, "" if outcome is None else run.watched.latest)
+    live.update(is_tick=outcome is None)
+
+
+def _subject(run: Watch, source: LiveSource) -> Subject:
+    """Return what is published of a watch."""
+    watched = run.watched
+    return Subject(
+        command="watch",
+        state=run.state,
+        hosts=run.hosts,
+        queues=watched.queues,
+        frontier=watched.frontier,
+        measures=run.measures,
+        before=run.before,
+        in_progress=lambda: source.in_progress - source.pending - source.held,
+        goal=lambda: f"{run.budget.per_day:,} requests a day",
+        left=lambda: None,
+        explain=_due,
+    )
+
+
+def _due(one: Upcoming) -> str:
+    """Explain why a page is requested next."""
+    return f"due; {share_in_words(one.mass)} of the importance" if one.mass > 0 else "due"

@@ -27,7 +27,7 @@ from urllib.parse import urlsplit
 import surveyor
 from surveyor.errors import SurveyError, UsageError
 from surveyor.outcome import Event, Outcome
-from surveyor.store import checkpoint, layout
+from surveyor.store import checkpoint, layout, published
 from surveyor.store.disk import damaged, disk_errors, sync_folder, write_atomically
 from surveyor.store.journal import Journal, Sync
 from surveyor.store.layout import check_survey, open_inside
@@ -219,6 +219,7 @@ class SurveyFolder:
                 visit.warc for visit in self.journal.visits() if visit.page in wanted and visit.warc is not None
             )
         shutil.rmtree(self.folder / layout.CHECKPOINT, ignore_errors=True)
+        published.discard(self.folder)  # it names URLs
         self.journal.delete_host(host, pages)
         self.note("host_deleted", host=host, pages=len(pages))
         return len(pages)

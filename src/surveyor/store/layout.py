@@ -12,6 +12,7 @@
     answers.json      answers of external sites to `check --external`; may be deleted at any time
     changes.atom      the changes of the last month that a watch found
     shards/           the parts of a sharded crawl, each a survey; the journal above them has all of their visits
+    live/             the state of a running crawl, and commands for it (`published.py`); may be deleted at any time
 
 An archive from elsewhere may contain symbolic links, pipes and devices under the file names of a survey. Opening one
 could truncate a file outside the folder, read a private file, or block forever. Therefore all entries of a survey are
@@ -48,6 +49,7 @@ REPORT = "report.html"
 FEED = "changes.atom"
 ANSWERS = "answers.json"
 SHARDS = "shards"  # folder of the shards of a sharded crawl, each a survey
+LIVE = "live"  # not checked when a survey is opened: what is wrong there is ignored
 SHARDS_FILE = "crawl.json"  # in it: how many there are, and of which crawl
 RESCUED = "journal.rescued"  # a recovered journal that is not in place yet
 RESCUED_DRAFT = f"{RESCUED}-draft"

@@ -65,15 +65,18 @@ def crawl(
     connection = Connection(run_options.client, run_options.resolver)
     display = CellDisplay(shown=not run_options.quiet)
 
+    rules: list[Rule] = []  # the last one applies: a command may replace it
+
     def report(now: Run, outcome: Outcome | None) -> None:
+        rules[:] = [now.until]
         display.crawl(now)
         watch(now, outcome)
 
     with folder:
-        rule = parse_rule(chosen.until) if asked is None else asked
-        ending = run_sync(run(folder, chosen, rule, connection=connection, watch=report))
+        rules[:] = [parse_rule(chosen.until) if asked is None else asked]
+        ending = run_sync(run(folder, chosen, rules[0], connection=connection, watch=report))
         display.end(ending)
-    return opened_after(folder.folder, ending, rule)
+    return opened_after(folder.folder, ending, rules[0])
 
 
 def opened_after(folder: Path, ending: Result, rule: Rule) -> Survey:
