@@ -6,6 +6,9 @@ import asyncio
 import os
 import shutil
 import signal
+import subprocess
+import sys
+import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -172,6 +175,43 @@ def test_killed_machines_lose_nothing(cluster: Session, web: EmbeddedWeb, tmp_pa
     assert killed
     assert run.restarts
     check(web, tmp_path / "web.survey")
+
+
+@pytest.mark.slow
+def test_a_killed_head_ends_the_command_which_then_resumes(web: EmbeddedWeb, tmp_path: Path) -> None:
+    folder = tmp_path / "web.survey"
+    options = {"cluster": "local:2", "shards": "4", "until": "coverage=0.85", "out": str(folder)}
+    options |= {"proxy": f"http://127.0.0.1:{web.port}", "contact": "me@example.org", "scope": "any"}
+    options |= {"delay": "0.5", "domain-delay": "0", "backoff": "0.05"}
+    given = [word for name, value in options.items() for word in (f"--{name}", value)]
+    command = [sys.executable, "-m", "surveyor", "crawl", *web.seeds, *given]
+    before = len(web.log)
+    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            heads = list[int]()
+            while process.poll() is None and (len(web.log) < before + 40 or not heads):
+                time.sleep(0.05)
+                commands = descendants(process.pid).items()
+                heads = [pid for pid, words in commands if "raylet/raylet" in words and "--head" in words]
+            os.kill(heads[0], signal.SIGKILL)
+            _, errors = process.communicate(timeout=120)
+        finally:
+            process.kill()
+    assert process.returncode == 4
+    assert errors.splitlines()[-2:] == [
+        "the local cluster has stopped: the worker of this process was killed",
+        "  hint: run the same command again",
+    ]
+    assert "Traceback" not in errors
+    with sv.open(folder) as survey:
+        fetched = survey.pages_fetched
+        assert fetched > 0
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    with sv.open(folder) as survey:
+        assert survey.pages_fetched > fetched
+    check(web, folder)
 
 
 @pytest.mark.usefixtures("cluster")
