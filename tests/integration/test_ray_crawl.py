@@ -20,9 +20,10 @@ from experiments.sharded_crawl import create, settings_for
 
 import surveyor as sv
 from cluster_processes import descendants
-from surveyor.cluster.crawl import ShardedRun, check_version
+from surveyor.cluster.crawl import ShardedRun, ShardHost, check_version
 from surveyor.cluster.metrics import served
 from surveyor.cluster.session import Session
+from surveyor.config import Settings
 from surveyor.crawler.shards.director import Director
 from surveyor.crawler.shards.metrics import exposition
 from surveyor.crawler.start import start
@@ -141,6 +142,33 @@ def test_an_error_of_a_shard_ends_the_crawl_with_its_advice(web: EmbeddedWeb, tm
         asyncio.run(ShardedRun(shards, settings, parse_rule("pages=5"), 2).run())
     assert found.value.problem.endswith("is not a shard")
     assert found.value.hint == "crawl with --shards"
+
+
+class SentTo:
+    """In place of an actor: keeps the messages that it is sent."""
+
+    def __init__(self) -> None:
+        self.messages = list[bytes]()
+        self.receive = self
+
+    def options(self, **_: Any) -> SentTo:
+        return self
+
+    def remote(self, _: int, message: bytes) -> None:
+        self.messages.append(message)
+
+
+def test_an_overtaken_call_does_not_bring_back_a_dead_actor() -> None:
+    old, new = SentTo(), SentTo()
+
+    async def run() -> None:
+        host = ShardHost("", [], Settings(contact="me@example.org"), None, sv.__version__)
+        await host.connect(1, {5: new})
+        await host.connect(0, {5: old})
+        host._post(5, b"x")
+
+    asyncio.run(run())
+    assert (old.messages, new.messages) == ([], [b"x"])
 
 
 def test_other_versions_are_refused() -> None:
