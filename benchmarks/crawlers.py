@@ -11,7 +11,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -56,50 +56,62 @@ def surveyor(strategy: str, *, archive: bool) -> Callable[[str, Path], Report]:
 
 
 def scrapy(*, job: bool) -> Callable[[str, Path], Report]:
-    """Crawl with Scrapy: all that is not needed is off; with a `job` folder, what it knows lasts."""
+    """Crawl one site with Scrapy: all that is not needed is off; with a `job` folder, what it knows lasts."""
 
     def crawl(url: str, folder: Path) -> Report:
-        from scrapy import Request, Spider, signals
-        from scrapy.crawler import CrawlerProcess
-        from scrapy.linkextractors import LinkExtractor
-
-        pages = 0
-        clock = _Clock()
-
-        class Follow(Spider):  # type: ignore[misc]  # it may not be installed
-            name = "follow"
-            extractor = LinkExtractor(allow_domains=[urlsplit(url).netloc])
-
-            async def start(self) -> Any:
-                yield Request(url)
-
-            def parse(self, response: Any) -> Any:
-                nonlocal pages
-                pages += 1
-                for link in self.extractor.extract_links(response):
-                    yield Request(link.url, callback=self.parse)
-
-        settings: dict[str, Any] = {
-            "LOG_ENABLED": False,
-            "TWISTED_REACTOR": "twisted.internet.asyncioreactor.AsyncioSelectorReactor",
-            "CONCURRENT_REQUESTS": CONCURRENCY,
-            "CONCURRENT_REQUESTS_PER_DOMAIN": CONCURRENCY,
-            "DOWNLOAD_DELAY": 0,
-        }
-        if job:
-            settings |= {"JOBDIR": str(folder / "job"), "ROBOTSTXT_OBEY": True, "TELNETCONSOLE_ENABLED": False}
-        else:
-            bare = ("DOWNLOADER_MIDDLEWARES_BASE", "SPIDER_MIDDLEWARES_BASE", "EXTENSIONS_BASE")
-            settings |= {"ROBOTSTXT_OBEY": False, "STATS_DUMP": False, **{name: {} for name in bare}}
-        process = CrawlerProcess(settings)
-        crawler = process.create_crawler(Follow)
-        crawler.signals.connect(lambda: clock.__enter__(), signals.engine_started, weak=False)
-        crawler.signals.connect(lambda: clock.__exit__(), signals.engine_stopped, weak=False)
-        process.crawl(crawler)
-        process.start()
-        return clock.report(pages)
+        return scrapy_crawl([url], {"JOBDIR": str(folder / "job")} if job else {}, domains=[urlsplit(url).netloc])
 
     return crawl
+
+
+def scrapy_crawl(
+    seeds: Sequence[str], job: dict[str, Any], *, domains: Sequence[str] = (), proxy: str = "", most: int = 1 << 40
+) -> Report:
+    """Follow all links with Scrapy, to these domains or to all, until so many pages are read."""
+    from scrapy import Request, Spider, signals
+    from scrapy.crawler import CrawlerProcess
+    from scrapy.exceptions import CloseSpider
+    from scrapy.linkextractors import LinkExtractor
+
+    pages = 0
+    clock = _Clock()
+    meta = {"proxy": proxy} if proxy else {}
+
+    class Follow(Spider):  # type: ignore[misc]  # it may not be installed
+        name = "follow"
+        extractor = LinkExtractor(allow_domains=domains)
+
+        async def start(self) -> Any:
+            for seed in seeds:
+                yield Request(seed, meta=dict(meta))
+
+        def parse(self, response: Any) -> Any:
+            nonlocal pages
+            if pages >= most:
+                raise CloseSpider
+            pages += 1
+            for link in self.extractor.extract_links(response):
+                yield Request(link.url, callback=self.parse, meta=dict(meta))
+
+    settings: dict[str, Any] = {
+        "LOG_ENABLED": False,
+        "TWISTED_REACTOR": "twisted.internet.asyncioreactor.AsyncioSelectorReactor",
+        "CONCURRENT_REQUESTS": CONCURRENCY,
+        "CONCURRENT_REQUESTS_PER_DOMAIN": CONCURRENCY,
+        "DOWNLOAD_DELAY": 0,
+    }
+    if job:
+        settings |= {"ROBOTSTXT_OBEY": True, "TELNETCONSOLE_ENABLED": False, **job}
+    else:
+        bare = ("DOWNLOADER_MIDDLEWARES_BASE", "SPIDER_MIDDLEWARES_BASE", "EXTENSIONS_BASE")
+        settings |= {"ROBOTSTXT_OBEY": False, "STATS_DUMP": False, **{name: {} for name in bare}}
+    process = CrawlerProcess(settings)
+    crawler = process.create_crawler(Follow)
+    crawler.signals.connect(lambda: clock.__enter__(), signals.engine_started, weak=False)
+    crawler.signals.connect(lambda: clock.__exit__(), signals.engine_stopped, weak=False)
+    process.crawl(crawler)
+    process.start()
+    return clock.report(pages)
 
 
 class _Clock:

@@ -1,11 +1,11 @@
-"""A crawl in two shards on two cores, beside one process: wall time and CPU of the crawlers and of the server.
+"""A crawl in two shards on two cores, beside one process and Scrapy: time of the crawlers and of the server.
 
     python -m benchmarks.sharded_crawl [--pages 5000] [--rounds 3]
 
-An embedded web of many domains is served by a process of its own, which has rendered every page before. All three
-processes share the cores of this machine. The server would be elsewhere in a real crawl, so the table also has the
-time that is left without it: the wall time minus the CPU time of the server, divided by the number of cores if all of
-them were busy.
+An embedded web of many domains is served by a process of its own, which has rendered every page before. All processes
+share the cores of this machine. The server would be elsewhere in a real crawl, so the table also has the time that is
+left without it: the wall time minus the CPU time of the server, divided by the number of cores if all of them were
+busy. Scrapy runs if it is installed, in one process, with all that is not needed off, and without robots.txt.
 """
 
 from __future__ import annotations
@@ -21,9 +21,11 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from benchmarks.crawlers import scrapy_crawl
 from benchmarks.graphs import ROOT
 from benchmarks.race import say
 from benchmarks.table import markdown
@@ -130,6 +132,15 @@ def shards(site: dict[str, Any], pages: int, folder: Path) -> dict[str, Any]:
     return {"pages": run.director.progress().pages, "seconds": last[0] - began[0], "cpu": spent, "driver": driver}
 
 
+def scrapy(site: dict[str, Any], pages: int, _: Path) -> dict[str, Any]:
+    """Crawl with Scrapy."""
+    return scrapy_crawl(site["seeds"], {}, proxy=f"http://127.0.0.1:{site['port']}", most=pages)
+
+
+CRAWLS = {"one": one, "shards": shards, "scrapy": scrapy}
+NAMES = {"one": "one process", "shards": "2 shards in 2 processes", "scrapy": "Scrapy, all extras off"}
+
+
 @contextmanager
 def served(pages: int) -> Iterator[dict[str, Any]]:
     """Start the server."""
@@ -179,7 +190,7 @@ def table(found: dict[str, list[dict[str, Any]]], cores: int) -> str:
         ratio = [rates[name][side] / rates["one"][side] for side in (0, 1)]
         rows.append(
             [
-                {"one": "one process", "shards": "2 shards in 2 processes"}[name],
+                NAMES[name],
                 f"{rates[name][0]:,.0f}",
                 f"{min(every):,.0f}–{max(every):,.0f}",
                 f"{cost:,.0f}",
@@ -198,7 +209,7 @@ def main() -> int:
     parser.add_argument("--pages", type=int, default=5000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--serve", action="store_true")
-    parser.add_argument("--crawl", choices=("one", "shards"))
+    parser.add_argument("--crawl", choices=CRAWLS)
     parser.add_argument("--site", type=json.loads)
     parser.add_argument("--folder", type=Path)
     given = parser.parse_args()
@@ -206,10 +217,10 @@ def main() -> int:
         serve(given.pages)
         return 0
     if given.crawl:
-        work = one if given.crawl == "one" else shards
-        print(json.dumps(work(given.site, given.pages, given.folder)))
+        print(json.dumps(CRAWLS[given.crawl](given.site, given.pages, given.folder)))
         return 0
-    found: dict[str, list[dict[str, Any]]] = {"one": [], "shards": []}
+    kinds = [kind for kind in CRAWLS if kind != "scrapy" or find_spec("scrapy")]
+    found: dict[str, list[dict[str, Any]]] = {kind: [] for kind in kinds}
     with served(given.pages * 3 // 2) as site:
         for turn in range(given.rounds):
             for kind, reports in found.items():

@@ -130,8 +130,8 @@ class LocalShards:
                 raise Killed
 
             worker = self.workers[int(self.rng.integers(self.shards.count))]
-            target = ("step", "_carry", "commit")[int(self.rng.integers(3))]
-            place = {"step": worker.node, "_carry": worker, "commit": worker._store}[target]
+            target = ("exchange", "_carry", "commit")[int(self.rng.integers(3))]
+            place = {"exchange": worker.node, "_carry": worker, "commit": worker._store}[target]
             setattr(place, target, die)
 
     def _post(self, shard: int, message: bytes) -> None:

@@ -6,6 +6,9 @@ import asyncio
 import os
 import shutil
 import signal
+import subprocess
+import sys
+import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,9 +20,10 @@ from experiments.sharded_crawl import create, settings_for
 
 import surveyor as sv
 from cluster_processes import descendants
-from surveyor.cluster.crawl import ShardedRun, check_version
+from surveyor.cluster.crawl import ShardedRun, ShardHost, check_version
 from surveyor.cluster.metrics import served
 from surveyor.cluster.session import Session
+from surveyor.config import Settings
 from surveyor.crawler.shards.director import Director
 from surveyor.crawler.shards.metrics import exposition
 from surveyor.crawler.start import start
@@ -140,6 +144,33 @@ def test_an_error_of_a_shard_ends_the_crawl_with_its_advice(web: EmbeddedWeb, tm
     assert found.value.hint == "crawl with --shards"
 
 
+class SentTo:
+    """In place of an actor: keeps the messages that it is sent."""
+
+    def __init__(self) -> None:
+        self.messages = list[bytes]()
+        self.receive = self
+
+    def options(self, **_: Any) -> SentTo:
+        return self
+
+    def remote(self, _: int, message: bytes) -> None:
+        self.messages.append(message)
+
+
+def test_an_overtaken_call_does_not_bring_back_a_dead_actor() -> None:
+    old, new = SentTo(), SentTo()
+
+    async def run() -> None:
+        host = ShardHost("", [], Settings(contact="me@example.org"), None, sv.__version__)
+        await host.connect(1, {5: new})
+        await host.connect(0, {5: old})
+        host._post(5, b"x")
+
+    asyncio.run(run())
+    assert (old.messages, new.messages) == ([], [b"x"])
+
+
 def test_other_versions_are_refused() -> None:
     check_version(sv.__version__)
     with pytest.raises(UsageError, match=f"has surveyor {sv.__version__}, and the machine of the command 0.0.9"):
@@ -172,6 +203,43 @@ def test_killed_machines_lose_nothing(cluster: Session, web: EmbeddedWeb, tmp_pa
     assert killed
     assert run.restarts
     check(web, tmp_path / "web.survey")
+
+
+@pytest.mark.slow
+def test_a_killed_head_ends_the_command_which_then_resumes(web: EmbeddedWeb, tmp_path: Path) -> None:
+    folder = tmp_path / "web.survey"
+    options = {"cluster": "local:2", "shards": "4", "until": "coverage=0.85", "out": str(folder)}
+    options |= {"proxy": f"http://127.0.0.1:{web.port}", "contact": "me@example.org", "scope": "any"}
+    options |= {"delay": "0.5", "domain-delay": "0", "backoff": "0.05"}
+    given = [word for name, value in options.items() for word in (f"--{name}", value)]
+    command = [sys.executable, "-m", "surveyor", "crawl", *web.seeds, *given]
+    before = len(web.log)
+    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            heads = list[int]()
+            while process.poll() is None and (len(web.log) < before + 40 or not heads):
+                time.sleep(0.05)
+                commands = descendants(process.pid).items()
+                heads = [pid for pid, words in commands if "raylet/raylet" in words and "--head" in words]
+            os.kill(heads[0], signal.SIGKILL)
+            _, errors = process.communicate(timeout=120)
+        finally:
+            process.kill()
+    assert process.returncode == 4
+    assert errors.splitlines()[-2:] == [
+        "the local cluster has stopped: the worker of this process was killed",
+        "  hint: run the same command again",
+    ]
+    assert "Traceback" not in errors
+    with sv.open(folder) as survey:
+        fetched = survey.pages_fetched
+        assert fetched > 0
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    with sv.open(folder) as survey:
+        assert survey.pages_fetched > fetched
+    check(web, folder)
 
 
 @pytest.mark.usefixtures("cluster")

@@ -17,6 +17,7 @@ from experiments.sharded_crawl import LocalShards, create, hosts_by_address, set
 import surveyor as sv
 from surveyor.config import Settings
 from surveyor.crawler.replay import derive
+from surveyor.crawler.seed_pages import SeedPages
 from surveyor.crawler.shards.addresses import AddressLeases
 from surveyor.crawler.shards.channels import MassBatch
 from surveyor.crawler.shards.folder import path_of, read_shards
@@ -166,6 +167,22 @@ def test_resharding_keeps_every_visit_and_needs_no_request(crawl_of: tuple[Embed
     assert len(web.log) == requests
     with sv.open(folder) as survey:
         assert before == sorted((url, visit.kind, visit.status) for _, url, visit in survey.pages() if visit)
+
+
+@pytest.mark.parametrize("joined", [False, True])
+def test_seeds_that_no_visit_names_are_queued(tmp_path: Path, joined: bool) -> None:
+    folder = tmp_path / "web.survey"
+    with running(web_settings(6)) as web:
+        listed = (web.seeds[0] + "listed",)
+        pages = SeedPages(dict.fromkeys(web.seeds, 1.0), listed)
+        opened, chosen = start(folder, pages, settings_for(web, "pages=1"), {"scope": "argument"}, sharded=True)
+        with opened:
+            prepare(opened, chosen, 2)
+            if joined:
+                reshard(opened, 0)
+    with sv.open(folder) as survey:
+        assert [url for _, url, _ in survey.pages()] == [*web.seeds, *listed]
+        assert survey.url_status(web.seeds[2]).kind == "queued"
 
 
 def test_joined_shards_are_an_ordinary_survey(crawl_of: tuple[EmbeddedWeb, Path]) -> None:

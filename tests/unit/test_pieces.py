@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from surveyor import Graph, GraphError, UsageError
 from surveyor.graph.folder_files import checksum, seal
-from surveyor.graph.pieces.folder import Pieces, global_ids, split_ids
+from surveyor.graph.pieces.folder import ARRAYS, DESCRIPTION, NAME_FILES, NUMBERS, Pieces, global_ids, split_ids
 from surveyor.graph.pieces.split import join, split_graph
 from surveyor.graph.pieces.write import WriteOptions
 from webs import chain, graphs, random_web, star
@@ -188,6 +188,26 @@ def test_damaged_folders_are_rejected(tmp_path: Path, damage: Callable[[Path], N
     damage(folder)
     with pytest.raises(GraphError, match=problem):
         Pieces.open(folder)
+
+
+def test_a_flipped_byte_in_any_file_is_found(tmp_path: Path) -> None:
+    names = [f"https://{page % 5}.example/{page}" for page in range(40)]
+    graph = Graph.from_arrays(np.arange(39), np.arange(1, 40), names=names)
+    folder = tmp_path / "pieces"
+    pieces = split_graph(graph, folder, 3)
+    files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+    assert {path.name for path in files} == {*ARRAYS, *NAME_FILES, NUMBERS, DESCRIPTION}
+    assert len(files) == 1 + len(pieces) * (len(ARRAYS) + len(NAME_FILES) + 1)
+    for path in files:
+        data = path.read_bytes()
+        for place in {0, len(data) // 2, len(data) - 1}:
+            changed = bytearray(data)
+            changed[place] ^= 1
+            path.write_bytes(changed)
+            with pytest.raises(GraphError, match=r"checksum differs|is damaged"):
+                Pieces.open(folder)
+        path.write_bytes(data)
+    Pieces.open(folder)
 
 
 @pytest.mark.parametrize("name", ["numbers.npy", "names.npy", "names.utf8"])

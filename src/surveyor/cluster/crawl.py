@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from surveyor.crawler.session import Result
     from surveyor.stopping import Rule
 
-TICK = 0.05  # seconds between two rounds of reports
+TICK = 0.1  # seconds between two rounds of reports
 ANSWER = 600.0  # seconds in which an actor must report; a large shard takes long to restore
 STOP = 10.0  # seconds in which actors save, if no signal stops the crawl
 UNLOCKED, LOOK_EVERY = 20.0, 0.2  # seconds for which a shard may stay locked; between two attempts to open it
@@ -55,6 +55,7 @@ class ShardHost:
         """
         self._held = ExitStack()
         self._places: dict[int, Any] = {}  # actor by shard
+        self._connected = 0  # number of the call that set them
         self._tasks: list[asyncio.Task[None]] = []
         self._workers: dict[int, ShardWorker] = {}
         self._problem: SurveyorError | None = None
@@ -70,9 +71,10 @@ class ShardHost:
             self._workers.clear()
             self._held.close()
 
-    async def connect(self, places: dict[int, Any]) -> None:
-        """Set the actors of all shards, and start to crawl."""
-        self._places = places
+    async def connect(self, number: int, places: dict[int, Any]) -> None:
+        """Set the actors of the other shards, and start to crawl; Ray may run an earlier call, by number, later."""
+        if number >= self._connected:
+            self._connected, self._places = number, places
         if not self._tasks:
             self._tasks = [asyncio.create_task(worker.run()) for worker in self._workers.values()]
 
@@ -196,7 +198,8 @@ class ShardedRun:
         places = {shard: self._hosts[shard % self.workers] for shard in range(self.shards.count)}
         for number, host in enumerate(self._hosts):
             mine = set(self._shards_of(number))
-            host.connect.options(num_returns=0).remote({at: one for at, one in places.items() if at not in mine})
+            others = {at: one for at, one in places.items() if at not in mine}
+            host.connect.options(num_returns=0).remote(self.restarts, others)
 
     async def _crawl(self, watch: Watch) -> Result:
         polls = [asyncio.create_task(self._poll(number)) for number in range(self.workers)]

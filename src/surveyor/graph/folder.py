@@ -28,7 +28,16 @@ from surveyor.arrays import FloatArray, let_go, save
 from surveyor.errors import GraphError, UsageError
 from surveyor.graph.build import Builder, transpose
 from surveyor.graph.csr import Extra, Graph, Rows
-from surveyor.graph.folder_files import check_files, checksum, growing, mapped, new_folder, seal
+from surveyor.graph.folder_files import (
+    FolderKind,
+    check_files,
+    checksum,
+    growing,
+    mapped,
+    new_folder,
+    read_description,
+    seal,
+)
 from surveyor.graph.labels import Labels
 from surveyor.graph.names import Names
 from surveyor.stopping import ProgressCallback, silent
@@ -40,7 +49,17 @@ NAME_FILES = ("names.npy", "names.utf8")
 WEIGHTS = "weights.npy"
 MULTIGRAPH = "multigraph"  # kind of a graph that keeps self-links or duplicates
 BLOCK = 1 << 22
-LONGEST = 1 << 24  # bytes of graph.json
+KIND = FolderKind(
+    file="graph.json",
+    format=FORMAT,
+    version=VERSION,
+    longest=1 << 24,
+    noun="graph folder",
+    short="graph",
+    again="build the graph again",
+    maker="surveyor graph build",
+    source="SOURCE",
+)
 
 
 def save_folder(graph: Graph, folder: Path, *, replace: bool = False) -> Path:
@@ -102,36 +121,18 @@ def open_folder(folder: Path, *, verify: bool = True) -> Graph:
 
 def describe(folder: Path) -> dict[str, Any]:
     """Return the contents of `graph.json`, after checking that this version can read it."""
-    path = folder / "graph.json"
-    if not path.is_file():
-        kind = "is not a graph folder (it has no graph.json)" if folder.exists() else "does not exist"
-        raise GraphError(f"{folder} {kind}", hint=f"make one with `surveyor graph build SOURCE {folder}`")
-    try:
-        if path.stat().st_size > LONGEST:
-            raise ValueError(f"it has more than {LONGEST:,} bytes")
-        about: dict[str, Any] = json.loads(path.read_text("utf-8"))
-        version, kind = about["version"], about["format"]
-        if kind == FORMAT and version <= VERSION:
-            if about.pop("checksum", None) not in (None, seal(about)):  # early versions wrote none
-                raise ValueError("its checksum differs")
-            files = about["files"].items()
-            about["files"] = {str(name): (int(file["bytes"]), str(file["crc32"])) for name, file in files}
-            about["pages"], about["links"] = int(about["pages"]), int(about["links"])
-            about["provenance"] = dict(about["provenance"])
-            _check_names(set(about["files"]))
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-        raise GraphError(f"{path} is damaged ({repr(error)[:200]})", hint="build the graph again") from error
-    if kind != FORMAT:
-        raise GraphError(
-            f"{path} describes a {kind!r}, not a {FORMAT!r}",
-            hint="pass a folder made by `surveyor graph build`",
-        )
-    if version > VERSION:
-        raise GraphError(
-            f"{folder} was written by a newer surveyor (graph version {version}; this one reads up to {VERSION})",
-            hint="pip install --upgrade surveyor",
-        )
-    return about
+    return read_description(folder, KIND, _parse)
+
+
+def _parse(about: dict[str, Any]) -> None:
+    """Check the parts of a description and replace them by values of their types."""
+    if about.pop("checksum", None) not in (None, seal(about)):  # early versions wrote none
+        raise ValueError("its checksum differs")
+    files = about["files"].items()
+    about["files"] = {str(name): (int(file["bytes"]), str(file["crc32"])) for name, file in files}
+    about["pages"], about["links"] = int(about["pages"]), int(about["links"])
+    about["provenance"] = dict(about["provenance"])
+    _check_names(set(about["files"]))
 
 
 def _check_names(names: set[str]) -> None:

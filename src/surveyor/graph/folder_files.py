@@ -7,6 +7,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,52 @@ def check_files(folder: Path, files: Mapping[str, tuple[int, str]], again: str, 
             raise GraphError(f"{path} {state}", hint=f"the graph is truncated: {again}")
         if verify and checksum(path) != crc32:
             raise GraphError(f"{path} is corrupt (its checksum differs)", hint=f"copy the graph again, or {again}")
+
+
+@dataclass(frozen=True, slots=True)
+class FolderKind:
+    """A kind of folder: the JSON file that describes it, and what messages call it."""
+
+    file: str
+    format: str
+    version: int  # latest that can be read
+    longest: int  # bytes of the file
+    noun: str  # such as "graph folder"
+    short: str  # such as "graph"
+    again: str  # how to repair it
+    maker: str  # command that makes one from `source`
+    source: str
+
+
+def read_description(folder: Path, kind: FolderKind, parse: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+    """Return the description of a folder; reject one that is missing, damaged or newer.
+
+    `parse` checks its parts and replaces them by values of their types; it may raise ValueError and the like.
+    """
+    path = folder / kind.file
+    if not path.is_file():
+        problem = f"is not a {kind.noun} (it has no {kind.file})" if folder.exists() else "does not exist"
+        raise GraphError(f"{folder} {problem}", hint=f"make one with `{kind.maker} {kind.source} {folder}`")
+    try:
+        if path.stat().st_size > kind.longest:
+            raise ValueError(f"it has more than {kind.longest:,} bytes")
+        about: dict[str, Any] = json.loads(path.read_text("utf-8"))
+        version, found = about["version"], about["format"]
+        if found == kind.format and version <= kind.version:
+            parse(about)
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+        raise GraphError(f"{path} is damaged ({repr(error)[:200]})", hint=kind.again) from error
+    if found != kind.format:
+        raise GraphError(
+            f"{path} describes a {found!r}, not a {kind.format!r}", hint=f"pass a folder made by `{kind.maker}`"
+        )
+    if version > kind.version:
+        raise GraphError(
+            f"{folder} was written by a newer surveyor ({kind.short} version {version}; this one reads up to "
+            f"{kind.version})",
+            hint="pip install --upgrade surveyor",
+        )
+    return about
 
 
 @contextmanager

@@ -104,12 +104,7 @@ class Ranking(Tabular):
         positive = self.scores[self.scores > 0]
         if positive.size == 0:
             return np.zeros_like(self.scores)
-        best = float(positive.max())
-        floor = max(float(positive.min()), LOG_FLOOR * best)  # pages far from the seeds would stretch the scale
-        if floor == best:
-            return np.where(self.scores > 0, 100.0, 0.0)
-        scaled: FloatArray = 100 * np.log(np.maximum(self.scores, floor) / floor) / np.log(best / floor)
-        return scaled
+        return log_scale(self.scores, float(positive.min()), float(positive.max()))
 
     def name(self, page: int) -> str:
         """Return the name of a page, or its id as text."""
@@ -309,6 +304,15 @@ def _ranking(graph: Graph, sweeps: Sweeps, solver: str, tolerance: float, dangli
         history=tuple(sweeps.history),
         names=graph.names,
     )
+
+
+def log_scale(shares: FloatArray, smallest: float, best: float) -> FloatArray:
+    """Return shares as scores from 0 to 100 on a log scale between the smallest positive and the best share."""
+    floor = max(smallest, LOG_FLOOR * best)  # pages far from the seeds would stretch the scale
+    if floor >= best:
+        return np.where(shares > 0, 100.0, 0.0)
+    scaled: FloatArray = 100 * np.log(np.maximum(shares, floor) / floor) / np.log(best / floor)
+    return scaled
 
 
 def check_arguments(damping: float, tolerance: float, solver: str, start: object) -> None:

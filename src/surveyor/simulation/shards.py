@@ -29,7 +29,7 @@ from surveyor.crawler.replay import EFFORT
 from surveyor.crawler.shards.bounds import joint_coverage
 from surveyor.crawler.shards.channels import MassBatch
 from surveyor.crawler.shards.ledger import ShardLedger
-from surveyor.crawler.shards.node import EVENTS, SHARE, Node, Outgoing, start_detail
+from surveyor.crawler.shards.node import EVENTS, Node, Outgoing, share_of, start_detail
 from surveyor.crawler.shards.placement import GraphPlacement, shard_of
 from surveyor.crawler.shards.state import ShardCrawl
 from surveyor.crawler.sources.graph import GraphSource
@@ -66,7 +66,7 @@ class ShardOptions:
     damping: float = 0.85
     closure: float = 0.1
     least_cut: float = LEAST_CUT
-    share: float = SHARE  # of the best mass of all shards: pages with less are not fetched
+    share: float | None = None  # of the best mass of all shards, if not that of a crawl
     weights: FloatArray | None = None  # of the seeds
 
 
@@ -155,7 +155,8 @@ class ShardedSimulation:
                 if event.kind in STATE_EVENTS:
                     state.apply_event(event)
         node = Node(state, ledger, journal, journal.events(), lambda: 0.0)
-        node.tally.pages, node.share = ledger.read, self.options.share
+        node.tally.pages = ledger.read
+        node.share = share_of(self.shards) if self.options.share is None else self.options.share
         return node
 
     def kill(self, index: int) -> None:

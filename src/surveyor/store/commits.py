@@ -258,10 +258,6 @@ class HeadFile:
         if self._full_sync:
             os.fsync(self._file)
 
-    def sync(self) -> None:
-        """Sync to disk."""
-        os.fsync(self._file)
-
     def close(self) -> None:
         """Close the file."""
         os.close(self._file)

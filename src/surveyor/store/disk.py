@@ -81,8 +81,17 @@ def write_atomically(path: Path, text: str) -> None:
 def sync_folder(folder: Path) -> None:
     """Flush the directory entries of a folder to disk."""
     if os.name == "posix":
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+        _sync(folder, os.O_RDONLY)
+
+
+def sync_file(path: Path) -> None:
+    """Flush a file to disk, whoever has written to it."""
+    _sync(path, os.O_RDWR)
+
+
+def _sync(path: Path, flags: int) -> None:
+    handle = os.open(path, flags)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -62,7 +62,7 @@ from surveyor.store.database import (
     transaction,
     unpack,
 )
-from surveyor.store.disk import damaged, disk_errors
+from surveyor.store.disk import damaged, disk_errors, sync_file
 from surveyor.store.schema import KINDS, STATEMENTS, OtherVersion, check_version, other_version
 from surveyor.store.validation import (
     check_counts,
@@ -91,6 +91,7 @@ class Journal:
         self, path: Path, connection: apsw.Connection, last: Commit, head: HeadFile | None = None, sync: Sync = "normal"
     ) -> None:
         self.path, self._connection, self._head, self._sync = path, connection, head, sync
+        self.syncs_later = False  # whether the caller calls `sync` after commits of `SYNCED` events
         self._last, self._edition = last, _edition(connection)
         self.position = self.url_count = 0  # number of the last visit; id of the next page
         self.refresh()
@@ -180,8 +181,8 @@ class Journal:
         ]
         digest = commits.digest(self._last.digest, pages, rows, notes)
         last = Commit(self._last.number + 1, position, known, self._last.event + len(notes), digest)
-        synced = any(kind in SYNCED for *_, kind, _ in notes)
-        with disk_errors(self.path), self._durably(synced=synced), transaction(self._connection):
+        synced = self._sync == "normal" and not self.syncs_later and any(kind in SYNCED for *_, kind, _ in notes)
+        with disk_errors(self.path), transaction(self._connection):
             run = self._connection.executemany
             run("INSERT INTO urls VALUES (?, ?)", pages)
             run(f"INSERT INTO visits(visit, {COLUMNS}) VALUES (?{', ?' * 22})", rows)
@@ -193,7 +194,9 @@ class Journal:
             commits.add(self._connection, last)
         self._archived = ends[0] if ends else self._archived
         self.position, self.url_count = position, known
-        self._reached(last, synced=synced)
+        self._reached(last)
+        if synced:
+            self.sync()
 
     def outcomes(self, since: int = 0) -> Iterator[Outcome]:
         """Yield the outcomes after a position in the order in which they counted: all that a replay needs."""
@@ -444,6 +447,16 @@ class Journal:
         """Move the write-ahead log into the file and sync it to disk."""
         self._ask("PRAGMA wal_checkpoint(TRUNCATE)")
 
+    def sync(self) -> None:
+        """Sync all commits to disk; other threads may do so while this one commits, or closes the journal.
+
+        SQLite syncs what it moves from the write-ahead log into the file.
+        """
+        with disk_errors(self.path), suppress(FileNotFoundError):  # no log: everything is in the file
+            sync_file(self.path.with_name(f"{self.path.name}-wal"))
+        with suppress(OSError):  # a head that is behind is allowed
+            sync_file(head_path(self.path))
+
     def vacuum(self) -> None:
         """Return free space to the disk; needs the same amount of space again while it runs."""
         self._ask("VACUUM")
@@ -479,25 +492,12 @@ class Journal:
         self._edition = _edition(self._connection)
         self._reached(self._last, both=True)
 
-    @contextmanager
-    def _durably(self, *, synced: bool) -> Iterator[None]:
-        """Sync a commit to disk, and with it all earlier ones, whatever the mode of the journal."""
-        if synced and self._sync == "normal":
-            ask(self._connection, "PRAGMA synchronous = full")
-        try:
-            yield
-        finally:
-            if synced and self._sync == "normal":
-                ask(self._connection, "PRAGMA synchronous = normal")
-
-    def _reached(self, last: Commit, *, both: bool = False, synced: bool = False) -> None:
+    def _reached(self, last: Commit, *, both: bool = False) -> None:
         """Record the last commit in the head; if the write fails, the head stays behind, which is allowed."""
         self._last = last
         if self._head is not None:
             with suppress(OSError):
                 self._head.write(Head(self._edition, last.number, last.digest), both=both)
-                if synced and self._sync == "normal":
-                    self._head.sync()
 
     def _ask(self, query: str, *values: Any) -> list[Any]:
         with disk_errors(self.path):

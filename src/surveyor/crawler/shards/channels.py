@@ -149,10 +149,16 @@ class Receiver:
         self._staged[sender] = number
         self._incarnations[sender] = max(incarnation, self._incarnations[sender])
 
-    def stored(self) -> dict[int, int]:
-        """Record that the commit is on disk; return the number to acknowledge to each sender."""
-        self._stored.update(self._staged)
-        return dict(self._stored)
+    @property
+    def staged(self) -> Mapping[int, int]:
+        """Number of the last batch from each shard that is staged or on disk."""
+        return dict(self._staged)
+
+    def stored(self, staged: Mapping[int, int]) -> dict[int, int]:
+        """Record that a commit of what was staged is on disk; return the numbers to acknowledge, by sender."""
+        new = {sender: number for sender, number in staged.items() if number > self._stored[sender]}
+        self._stored.update(new)
+        return new
 
     @property
     def last(self) -> Mapping[int, int]:

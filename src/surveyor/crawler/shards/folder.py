@@ -30,7 +30,7 @@ from pathlib import Path
 import numpy as np
 
 from surveyor.arrays import IdArray
-from surveyor.crawler.replay import DELETED, SCOPE, tried_again, urls_of
+from surveyor.crawler.replay import DELETED, SCOPE, listed_in_scope, tried_again, urls_of
 from surveyor.crawler.shards.placement import MOST_SHARDS, UrlPlacement, shard_of
 from surveyor.errors import UsageError, check_range
 from surveyor.outcome import Event, RobotsFile, Visit
@@ -123,6 +123,7 @@ def build(folder: SurveyFolder, count: int) -> Shards:
         _recover(place, before)
         try:
             draft.mkdir()
+            _add_seeds(folder)
             positions = _write(folder, shards, draft)
             (draft / ABOUT).write_text(shards.to_json(), "utf-8")
             if place.exists():
@@ -173,6 +174,16 @@ def _keep_responses(place: Path, draft: Path) -> None:
         warc = path / layout.WARC
         if warc.is_dir() and any(warc.iterdir()):
             warc.rename(kept / f"{number:03d}-{path.name}")
+
+
+def _add_seeds(folder: SurveyFolder) -> None:
+    """Add the URLs of all seeds and listed pages to the journal of a survey, as a crawl by one process does first.
+
+    Its shards copy only the URLs that their visits name.
+    """
+    urls = urls_of(folder)
+    urls.ids([*folder.manifest.seeds, *listed_in_scope(folder.manifest)])
+    folder.journal.commit([], urls.added(folder.journal.url_count))
 
 
 def _write(folder: SurveyFolder, shards: Shards, draft: Path) -> list[int]:

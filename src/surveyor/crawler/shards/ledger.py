@@ -243,9 +243,7 @@ class ShardLedger(Ledger):
     def _notice(self) -> None:
         """Record whether there is negative mass."""
         if not self.corrected:
-            negative = self._total("NEGATIVE") - min(self._total("POOL"), 0.0)
-            flows = self._flows.sum(axis=1)
-            self.corrected = bool(max(negative, flows[SENT_NEGATIVE], flows[RECEIVED_NEGATIVE]) > DUST)
+            self.corrected = self._total("NEGATIVE") - min(self._total("POOL"), 0.0) > DUST
 
     def _flow(self, kind: int, masses: FloatArray) -> None:
         """Add to the sum of a flow and to that of its negative parts, with compensation (Neumaier)."""
@@ -257,3 +255,4 @@ class ShardLedger(Ledger):
                 rest += (total - after) + value if abs(total) >= abs(value) else (value - after) + total
                 total = after
             self._flows[place] = total, rest
+        self.corrected |= bool(self._flows[kind + 2].sum() > DUST)

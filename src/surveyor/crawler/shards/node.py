@@ -2,13 +2,14 @@
 
 A node does no input or output but commits. The caller carries the batches and acknowledgements that it returns, in any
 way: late, repeatedly, in any order, or not at all. One commit stores the outcomes of a step, the batches that are cut
-and those that were received (a group commit); only then do they count, are sent, and are acknowledged. A replay of the
+and those that were received (a group commit); only then do they count. They are sent and acknowledged once the caller
+has synced the journal to disk and says so (`stored`); outcomes may be committed while that takes place. A replay of the
 journal restores the node, the batches that were not acknowledged included.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -24,14 +25,23 @@ from surveyor.crawler.shards.placement import Placement
 from surveyor.errors import SurveyError, UsageError
 from surveyor.outcome import Event, FetchResults
 
-SHARE = 0.5  # of the best mass of all shards: pages with less are not fetched
+SHARE, SHARE_OF_TWO = 0.5, 0.25  # of the best mass of all shards: pages with less are not fetched
 ACKED_EVERY = 64  # batches to one shard after which the journal records that they have arrived
 EVENTS = ("shard_start", "shard_cut", "shard_got", "shard_epoch", "shard_acked")  # of the journal of a shard
 
 
 @dataclass(slots=True)
+class Exchange:
+    """What a commit has stored that others are to know once it is on disk."""
+
+    batches: list[MassBatch]
+    received: Mapping[int, int]  # number of the last batch, by sender
+    reports: dict[int, Report]  # of epochs that were entered
+
+
+@dataclass(slots=True)
 class Outgoing:
-    """What to carry to other shards after a commit."""
+    """What to carry to other shards."""
 
     batches: list[MassBatch] = field(default_factory=list)
     acknowledgements: dict[int, int] = field(default_factory=dict)  # number of the last batch on disk, by sender
@@ -54,11 +64,12 @@ class Node:
         """
         self.state, self.ledger, self._journal, self._clock = state, ledger, journal, clock
         self.placement: Placement = ledger.placement
-        self.share = SHARE
+        self.share = share_of(self.placement.shards)
         self.best = 0.0  # mass of the best page of all shards, as last reported
         self.epoch = 0
         self._reports: dict[int, Report] = {}  # at the end of each epoch
-        self._unstored: dict[int, Report] = {}  # of epochs whose end is not on disk yet
+        self._entered: dict[int, Report] = {}  # of epochs whose start is not committed yet
+        self._exchange: Exchange | None = None  # committed, but not on disk yet
         self._staged: list[Event] = []
         self._early: dict[tuple[int, int], MassBatch] = {}
         self._cuts = self._gots = 0
@@ -86,16 +97,16 @@ class Node:
                 self._gots += 1
             elif event.kind == "shard_epoch":
                 self.epoch = int(event.detail["epoch"])
-        self.receiver.stored()
+        self.receiver.stored(self.receiver.staged)
 
     def begin(self) -> Outgoing:
         """Start an incarnation; return what all others are to know: the batches that are on disk here."""
         self.incarnation += 1
         event = Event("shard_start", self._clock(), start_detail(self.crawl, self.placement, self.incarnation))
         record(self.state, FetchResults(events=[event]), self._journal, self.tally)
-        stored = self.receiver.stored()
+        last = self.receiver.last
         others = (shard for shard in range(self.placement.shards) if shard != self.placement.index)
-        return Outgoing([], {shard: stored.get(shard, 0) for shard in others})
+        return Outgoing([], {shard: last.get(shard, 0) for shard in others})
 
     def take(self, count: int) -> Batch:
         """Lease pages that have at least a share of the best mass anywhere."""
@@ -157,27 +168,44 @@ class Node:
         """Whether received batches wait for a commit."""
         return bool(self._staged)
 
-    def step(self, results: FetchResults, *, least: float | None = None, exchange: bool = True) -> Outgoing:
-        """Commit results, received batches and, unless `least` is None, cuts of mass above `least`; apply them.
+    def step(self, results: FetchResults, *, least: float | None = None) -> Outgoing:
+        """Commit results and an exchange with a journal that syncs every commit; return what to carry."""
+        self.exchange(results, least=least)
+        return self.stored()
 
-        Without `exchange` only results are committed, which takes no sync of the disk.
+    def commit(self, results: FetchResults) -> None:
+        """Commit and apply results."""
+        record(self.state, results, self._journal, self.tally)
+
+    def exchange(self, results: FetchResults, *, least: float | None = None) -> bool:
+        """Commit and apply results, received batches and, unless `least` is None, cuts of mass above `least`.
+
+        Return whether the commit has to be synced; `stored` is then due before the next exchange.
         """
-        staged: list[Event] = []
-        cuts: list[Event] = []
-        if exchange:
-            staged, self._staged = self._staged, []
-            cuts = [] if least is None else self._cut_events(least)
+        assert self._exchange is None, "the last exchange is on disk"  # noqa: S101
+        staged, self._staged = self._staged, []
+        reports, self._entered = self._entered, {}
+        received = self.receiver.staged
+        cuts = [] if least is None else self._cut_events(least)
         arrived = self._arrived() if staged or cuts else []
         results.events[:] = [*results.events, *staged, *cuts, *arrived]
-        record(self.state, results, self._journal, self.tally)
-        if self._unstored:
-            self._reports, self._unstored = self._unstored, {}
+        self.commit(results)
         self._gots += sum(event.kind == "shard_got" for event in staged)
         self._cuts += len(cuts)
-        batches = [self._batch(event) for event in cuts]
-        for batch in batches:
+        if not (staged or cuts):
+            return False
+        self._exchange = Exchange([self._batch(event) for event in cuts], received, reports)
+        return True
+
+    def stored(self) -> Outgoing:
+        """Return what to carry after the last exchange, which is on disk now."""
+        if self._exchange is None:
+            return Outgoing()
+        done, self._exchange = self._exchange, None
+        self._reports = done.reports or self._reports
+        for batch in done.batches:
             self.sender.add(batch)
-        return Outgoing(batches, self.receiver.stored() if staged else {})
+        return Outgoing(done.batches, self.receiver.stored(done.received))
 
     def _arrived(self) -> list[Event]:
         """Return events that record which batches have arrived, so that a restart does not send them again."""
@@ -225,7 +253,7 @@ class Node:
     def enter(self, epoch: int) -> None:
         """Enter an epoch; the report of the state before it is given out once that is on disk: epochs never go back."""
         if epoch > self.epoch:
-            self._unstored[epoch] = replace(self.report(), epoch=epoch)
+            self._entered[epoch] = replace(self.report(), epoch=epoch)
             self._staged.append(Event("shard_epoch", self._clock(), {"epoch": epoch}))
             self.epoch = epoch
 
@@ -251,6 +279,14 @@ class Node:
             cuts=self._cuts,
             gots=self._gots,
         )
+
+
+def share_of(shards: int) -> float:
+    """Return the share of the best mass from which on pages are fetched; it costs pages, and saves waiting.
+
+    Many shards need a large one, as each fetches its own best pages; two wait for each other rather often.
+    """
+    return SHARE if shards > 2 else SHARE_OF_TWO
 
 
 def start_detail(crawl: str, placement: Placement, incarnation: int) -> dict[str, Any]:

@@ -1,14 +1,19 @@
 """One shard that crawls over HTTP: a node, a source of pages, and messages to and from the other shards.
 
 The caller carries messages, which may be lost, repeated or late: batches of mass, acknowledgements, and requests for
-addresses that hosts of several shards share. A worker reports when it is asked; it decides nothing about the crawl.
+addresses that hosts of several shards share; those of one step are sent as one, a line each. A worker reports when it
+is asked; it decides nothing about the crawl.
+
+An exchange is synced to disk in a thread of its own, while pages are fetched, parsed and committed.
 """
 
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import time
+from collections import defaultdict
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -91,9 +96,18 @@ class ShardWorker:
         self._source: LiveSource | None = None
         self.failure: SurveyError | None = None
         self._idle = False
+        self._outbox: defaultdict[int, list[bytes]] = defaultdict(list)  # messages, by receiver
+        self._sync: asyncio.Future[None] | None = None  # of the last exchange
 
     def receive(self, message: bytes) -> None:
-        """Accept a message from another shard; a message that is not understood is dropped."""
+        """Accept messages from another shard; a message that is not understood is dropped."""
+        for line in message.split(b"\n"):
+            self._receive(line)
+        self._send()
+        if self.node.has_mail and self._is_starved:
+            self._wake()
+
+    def _receive(self, message: bytes) -> None:
         kind, data = message[:1], message[1:]
         try:
             if kind == BATCH:
@@ -116,6 +130,8 @@ class ShardWorker:
 
     def follow(self, orders: Orders) -> list[Report]:
         """Follow orders; return the report of now, and that made on entering their epoch, if it is ready."""
+        if orders.best < self.orders.best or orders.holds != self.orders.holds or orders.threshold > 0:
+            self._wake()
         self.orders = orders
         self.node.best = orders.best
         self.node.enter(orders.epoch)
@@ -126,6 +142,8 @@ class ShardWorker:
         """Crawl until `stopping` is set or the task is cancelled; then save."""
         async with AsyncExitStack() as stack:
             stack.enter_context(log_errors_to(self._folder.folder / layout.LOG))
+            gc.freeze()  # as in a crawl by one process
+            stack.callback(gc.unfreeze)
             client = self._connection.client
             if client is None:
                 from surveyor.fetch.client import HttpClient
@@ -153,7 +171,10 @@ class ShardWorker:
             self._carry(self.node.begin())
             for shard in range(self.ledger.placement.shards):
                 if shard != self.ledger.placement.index:
-                    self._post(shard, HELLO + json.dumps([self.node.crawl, self.ledger.placement.index]).encode())
+                    self._outbox[shard].append(
+                        HELLO + json.dumps([self.node.crawl, self.ledger.placement.index]).encode()
+                    )
+            self._send()
             restore_waits(self._folder, self.queues, self.state.crawl.frontier, source)
             try:
                 await self._crawl(source, waiting)
@@ -161,7 +182,10 @@ class ShardWorker:
                 if (task := asyncio.current_task()) is not None:
                     task.uncancel()
             await finish_requests(self.state.crawl, source, self._store, self.state.tally, STOPPED)
-            self._carry(self.node.step(FetchResults()))
+            await self._finish_exchange()
+            if self.node.exchange(FetchResults()):
+                self._begin_sync()
+                await self._finish_exchange()
             if not self._store.is_slow:
                 self._store.save()
 
@@ -179,6 +203,7 @@ class ShardWorker:
         node, frontier, clock = self.node, self.state.crawl.frontier, self.hosts.clock
         slots = self._slots(self.ledger.placement.shards)
         cut_at, resend_at = 0.0, time.monotonic() + RESEND_EVERY  # by then it is known what has arrived
+        self._folder.journal.syncs_later = True
         while not self.stopping.is_set():
             if self.failure is not None:
                 raise self.failure
@@ -199,31 +224,66 @@ class ShardWorker:
                 given_up = waiting.abandon(again_at)
                 results = results if given_up is None else given_up
             now = time.monotonic()
-            self._idle = not (source.in_progress or node.has_mail or len(frontier) or node.sender.unacknowledged())
+            waits = node.has_mail or len(frontier) or node.sender.unacknowledged()
+            self._idle = not (source.in_progress or self._sync or waits)
             if self.orders.threshold > 0:
                 results.events.append(Event("pushed", clock(), {"threshold": self.orders.threshold}))
                 self.orders, cut_at = replace(self.orders, threshold=0.0), 0.0
-            if exchange := now >= cut_at:
-                cut_at = time.monotonic() + CUT_EVERY
-            least = 0.0 if self._idle or self.orders.holds else LEAST_CUT * max(node.best, node.best_here)
-            self._carry(node.step(results, least=least, exchange=exchange))
+            if self._sync is not None and self._sync.done():
+                await self._finish_exchange()
+            if self._sync is None and (now >= cut_at or (node.has_mail and self._is_starved)):
+                cut_at = now + CUT_EVERY
+                least = 0.0 if self._idle or self.orders.holds else LEAST_CUT * max(node.best, node.best_here)
+                if node.exchange(results, least=least):
+                    self._begin_sync()
+            else:
+                node.commit(results)
             if now >= resend_at:
                 self._carry(Outgoing(node.resend()))
                 resend_at = now + RESEND_EVERY
+            self._send()
+
+    @property
+    def _is_starved(self) -> bool:
+        """Whether nothing is being fetched: what others send may change that."""
+        return self._source is not None and not self._source.in_progress
+
+    def _wake(self) -> None:
+        if self._source is not None:
+            self._source.wake()
+
+    def _begin_sync(self) -> None:
+        """Sync the last exchange in a thread."""
+        self._sync = asyncio.get_running_loop().run_in_executor(None, self._folder.journal.sync)
+        self._sync.add_done_callback(lambda _: self._wake())
+
+    async def _finish_exchange(self) -> None:
+        """Wait until the last exchange is on disk, and send its batches and acknowledgements."""
+        if self._sync is not None:
+            sync, self._sync = self._sync, None
+            await sync
+            self._carry(self.node.stored())
+            self._send()
 
     def _carry(self, outgoing: Outgoing) -> None:
         for batch in outgoing.batches:
-            self._post(batch.receiver, BATCH + batch.to_bytes())
+            self._outbox[batch.receiver].append(BATCH + batch.to_bytes())
         for sender, number in outgoing.acknowledgements.items():
             self._acknowledge(sender, number)
 
     def _acknowledge(self, sender: int, number: int) -> None:
         values = [self.node.crawl, self.ledger.placement.index, number]
-        self._post(sender, ACKNOWLEDGED + json.dumps(values).encode())
+        self._outbox[sender].append(ACKNOWLEDGED + json.dumps(values).encode())
 
     def _send_requests_for_addresses(self) -> None:
         for receiver, message in self.leases.messages(self.hosts.clock()):
             if receiver == self.ledger.placement.index:
                 self.leases.receive(message, self.hosts.clock())
             else:
-                self._post(receiver, ADDRESS + json.dumps(message).encode())
+                self._outbox[receiver].append(ADDRESS + json.dumps(message).encode())
+
+    def _send(self) -> None:
+        """Send all messages, those to one shard as one."""
+        outbox, self._outbox = self._outbox, defaultdict(list)
+        for receiver, messages in outbox.items():
+            self._post(receiver, b"\n".join(messages))

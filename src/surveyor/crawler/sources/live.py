@@ -159,6 +159,10 @@ class LiveSource:
             self._ready.set()
         self._fetch_canonicals(room)
 
+    def wake(self) -> None:
+        """End a wait for results: there may be something else to do."""
+        self._ready.set()
+
     async def results(self, until: float) -> FetchResults:
         """Return finished results; wait for one, but not beyond a time."""
         if not self._ready.is_set():

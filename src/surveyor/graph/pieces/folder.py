@@ -33,7 +33,6 @@ rely. The folder is written under a temporary name and renamed when it is comple
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -46,7 +45,7 @@ import numpy.typing as npt
 
 from surveyor.arrays import AnyIntArray, IdArray, IntArray, let_go, read_only
 from surveyor.errors import GraphError, UsageError
-from surveyor.graph.folder_files import BLOCK, check_files, mapped, seal
+from surveyor.graph.folder_files import BLOCK, FolderKind, check_files, mapped, read_description, seal
 from surveyor.graph.names import Names
 
 FORMAT = "surveyor-pieces"
@@ -64,7 +63,17 @@ ARRAYS = {
 NUMBERS = "numbers.npy"
 NAME_FILES = ("names.npy", "names.utf8")
 MAX_PIECES = 4096
-LONGEST = 1 << 26  # bytes of pieces.json
+KIND = FolderKind(
+    file=DESCRIPTION,
+    format=FORMAT,
+    version=VERSION,
+    longest=1 << 26,
+    noun="folder of pieces",
+    short="pieces",
+    again="split or build the folder again",
+    maker="surveyor graph split",
+    source="GRAPH",
+)
 LINKS = 1 << 21  # links per batch
 LOCAL_BITS = 32
 
@@ -271,29 +280,7 @@ def open_pieces(folder: str | Path, *, verify: bool = True) -> Pieces:
 
 def describe(folder: Path) -> dict[str, Any]:
     """Return the contents of `pieces.json`, after checking that this version can read it."""
-    path = folder / DESCRIPTION
-    if not path.is_file():
-        kind = f"is not a folder of pieces (it has no {DESCRIPTION})" if folder.exists() else "does not exist"
-        raise GraphError(f"{folder} {kind}", hint=f"make one with `surveyor graph split GRAPH {folder}`")
-    try:
-        if path.stat().st_size > LONGEST:
-            raise ValueError(f"it has more than {LONGEST:,} bytes")
-        about: dict[str, Any] = json.loads(path.read_text("utf-8"))
-        version, kind = about["version"], about["format"]
-        if kind == FORMAT and version <= VERSION:
-            _parse(about)
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-        raise GraphError(f"{path} is damaged ({repr(error)[:200]})", hint="split or build the folder again") from error
-    if kind != FORMAT:
-        raise GraphError(
-            f"{path} describes a {kind!r}, not a {FORMAT!r}", hint="pass a folder made by `surveyor graph split`"
-        )
-    if version > VERSION:
-        raise GraphError(
-            f"{folder} was written by a newer surveyor (pieces version {version}; this one reads up to {VERSION})",
-            hint="pip install --upgrade surveyor",
-        )
-    return about
+    return read_description(folder, KIND, _parse)
 
 
 def _parse(about: dict[str, Any]) -> None:

@@ -29,7 +29,7 @@ from surveyor.errors import NotConverged, UsageError
 from surveyor.graph.folder_files import checksum
 from surveyor.graph.pieces.folder import LOCAL_BITS, Pieces, global_ids, split_ids
 from surveyor.graph.pieces.tasks import LocalExecutor, MakeExecutor
-from surveyor.rank.pagerank import LOG_FLOOR, SolverOptions, check_arguments, solve
+from surveyor.rank.pagerank import SolverOptions, check_arguments, log_scale, solve
 from surveyor.rank.pieces.sweeps import Log, PieceSweeps, RunOptions, Steps, is_stored
 from surveyor.rank.pieces.worker import WorkerSetup, scores_file, teleport_file, write_array
 from surveyor.rank.sweeps import DEPTH
@@ -113,11 +113,7 @@ class PiecesRanking:
             scores = self.scores(piece)
             smallest = min(smallest, float(scores[scores > 0].min(initial=np.inf)))
             best = max(best, float(scores.max(initial=0.0)))
-        floor = max(smallest, LOG_FLOOR * best)
-        if floor >= best:
-            return np.where(shares > 0, 100.0, 0.0)
-        scaled: FloatArray = 100 * np.log(np.maximum(shares, floor) / floor) / np.log(best / floor)
-        return scaled
+        return log_scale(shares, smallest, best)
 
     def to_dict(self, top: int = 10) -> dict[str, Any]:
         """Return the best pages and all parameters as plain values."""
