@@ -24,6 +24,7 @@ AREAS = (
     "files from elsewhere",
     "journal and archives",
     "output",
+    "surveyor serve",
 )
 
 

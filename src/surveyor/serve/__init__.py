@@ -1,1 +1,1 @@
-"""The web page over surveys: `surveyor serve`."""
+"""The page over surveys that `surveyor serve` opens: reads small files and tables, and keeps no state of its own."""

@@ -77,6 +77,7 @@ from surveyor.store.visit_rows import encodable, packed_rows, visits_of
 
 Sync = Literal["normal", "full"]
 CHUNK = 1000  # rows read at a time
+EVENTS_SEARCHED = 100_000
 COLUMNS = commits.VISIT
 NO_LISTS = re.sub(r"\b(links|out_of_scope|nofollow|contexts)\b", "NULL", COLUMNS)
 SYNCED = frozenset({"shard_start", *SHARD_EVENTS})  # events that other processes may rely on once they are committed
@@ -373,8 +374,17 @@ class Journal:
     def events(self, *kinds: str) -> Iterator[Event]:
         """Yield the events, or those of some kinds, in chronological order."""
         chosen = f"WHERE kind IN ({', '.join('?' * len(kinds))})" if kinds else ""
-        query = f"SELECT visit, at, kind, detail FROM events {chosen} ORDER BY event"
-        rows, known = self._ask(query, *kinds), self._ask(URLS)[0][0]  # in this order: another process may be writing
+        yield from self._events(f"SELECT visit, at, kind, detail FROM events {chosen} ORDER BY event", *kinds)
+
+    def latest_events(self, count: int, *kinds: str) -> list[Event]:
+        """Return the latest events of some kinds, latest first, among the last `EVENTS_SEARCHED` of all kinds."""
+        chosen = f"kind IN ({', '.join('?' * len(kinds))})"
+        recent = "event > (SELECT max(event) FROM events) - ?"
+        query = f"SELECT visit, at, kind, detail FROM events WHERE {recent} AND {chosen} ORDER BY event DESC LIMIT ?"
+        return list(self._events(query, EVENTS_SEARCHED, *kinds, count))
+
+    def _events(self, query: str, *values: Any) -> Iterator[Event]:
+        rows, known = self._ask(query, *values), self._ask(URLS)[0][0]  # in this order: another process may be writing
         for visit, at, which, detail in rows:
             with self._sound():
                 check_texts("a kind of event", [which])
