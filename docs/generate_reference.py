@@ -109,6 +109,7 @@ a URL, JSON has it as `url` too.
 | `pages` | `rank`, `top` | a list; each page has `position`, `id`, `score`, `share`, |
 | | | `in_links`, `out_links`, `name` (of a survey, also as `url`) |
 | `near_ties` | `rank`, `top` | neighbours in this list, and at its end, whose order is not proven |
+| `url`, `token` | `serve` | address of the page, and its token (empty on this machine) |
 | `engine`, `columns`, `rows`, `seconds` | `sql` | the SQL engine and all rows; without a query `tables` |
 | `files` | `export` | files written: `path`, `bytes` |
 | `old`, `new`, `old_coverage`, `new_coverage` | `diff` | the two surveys |

@@ -29,7 +29,7 @@ PAUSE = 5.0  # least seconds between two builds of a survey
 REST = 4.0  # times the duration of a build
 MOST_VIEWS = 8  # open at once
 GRACE = 5.0
-RETIRED = 60.0  # seconds after which nobody reads an old view any more
+RETIRED = 60.0  # seconds after which no thread reads an old view any more
 
 
 @dataclass(slots=True)
