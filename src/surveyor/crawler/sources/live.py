@@ -228,10 +228,6 @@ class LiveSource:
         self._record_response(answer, results)
         return self._schedule_retry(answer, results) if again else None
 
-    def wake(self) -> None:
-        """Let `results` return now, with what has finished."""
-        self._ready.set()
-
     async def results_within(self, seconds: float) -> FetchResults:
         """Return finished results after at most this many seconds of real time; start no pending request."""
         self._hops.clear()
