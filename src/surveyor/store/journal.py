@@ -78,6 +78,7 @@ from surveyor.store.visit_rows import encodable, packed_rows, visits_of
 Sync = Literal["normal", "full"]
 CHUNK = 1000  # rows read at a time
 COLUMNS = commits.VISIT
+NO_LISTS = re.sub(r"\b(links|out_of_scope|nofollow|contexts)\b", "NULL", COLUMNS)
 SYNCED = frozenset({"shard_start", *SHARD_EVENTS})  # events that other processes may rely on once they are committed
 IDENTITY = "SELECT value FROM meta WHERE key IN ('journal', 'edition') ORDER BY key DESC"
 URLS = "SELECT coalesce(max(id) + 1, 0) FROM urls"
@@ -228,9 +229,9 @@ class Journal:
                     raise damaged(self.path, "a visit whose hash is no bytes")
                 yield page, kind, reason or "", status or 0, at or 0.0, content or b"", expires or 0.0, text or b""
 
-    def visits(self, since: int = 0) -> Iterator[Visit]:
-        """Yield the visits after a position, in the order in which they counted."""
-        for rows in self._chunks(f"SELECT visit, {COLUMNS} FROM visits", "visit", since):
+    def visits(self, since: int = 0, *, links: bool = True) -> Iterator[Visit]:
+        """Yield the visits after a position, in the order in which they counted; without `links`, none has links."""
+        for rows in self._chunks(f"SELECT visit, {COLUMNS if links else NO_LISTS} FROM visits", "visit", since):
             yield from self._visits([row[1:] for row in rows])
 
     def last_visit(self, page: int, kind: Kind | None = None, *, before: int | None = None) -> Visit | None:
@@ -238,6 +239,14 @@ class Journal:
         query = f"""SELECT {COLUMNS} FROM visits WHERE page = ?1 AND (kind = ?2 OR ?2 IS NULL)
             AND (visit < ?3 OR ?3 IS NULL) ORDER BY visit DESC LIMIT 1"""
         return next(self._visits(self._ask(query, page, kind, before)), None)
+
+    def visits_of(self, page: int, count: int) -> list[Visit]:
+        """Return the latest visits to a page, latest first."""
+        return list(
+            self._visits(
+                self._ask(f"SELECT {COLUMNS} FROM visits WHERE page = ? ORDER BY visit DESC LIMIT ?", page, count)
+            )
+        )
 
     def last_result(self, page: int, *, before: int) -> Visit | None:
         """Return the latest visit to a page before a visit that was not blocked."""

@@ -11,6 +11,7 @@
     report.html       the report
     answers.json      answers of external sites to `check --external`; may be deleted at any time
     changes.atom      the changes of the last month that a watch found
+    view/             tables for `surveyor serve` (`serve/view/`); may be deleted at any time
     shards/           the parts of a sharded crawl, each a survey; the journal above them has all of their visits
     live/             the state of a running crawl, and commands for it (`published.py`); may be deleted at any time
 
@@ -51,6 +52,7 @@ ANSWERS = "answers.json"
 SHARDS = "shards"  # folder of the shards of a sharded crawl, each a survey
 LIVE = "live"  # not checked when a survey is opened: what is wrong there is ignored
 SHARDS_FILE = "crawl.json"  # in it: how many there are, and of which crawl
+VIEW = "view"
 RESCUED = "journal.rescued"  # a recovered journal that is not in place yet
 RESCUED_DRAFT = f"{RESCUED}-draft"
 FILES = frozenset({MANIFEST, JOURNAL, f"{JOURNAL}-wal", f"{JOURNAL}-shm", HEAD, LOCK, REPORT, FEED, ANSWERS})
@@ -61,6 +63,7 @@ FOLDERS = {
     RESCUED: 1,
     RESCUED_DRAFT: 1,
     SHARDS: 4,
+    VIEW: 3,
 }  # folder -> levels of files in it
 WRITTEN = ("journal.", LOG, LOCK, REPORT)  # name prefixes of files that are written in place
 NOT_FOLLOWED = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)  # opening a pipe must not block

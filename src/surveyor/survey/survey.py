@@ -107,6 +107,11 @@ class Survey(Tabular):
         return derive(self._folder) if self._state is None else self._state
 
     @property
+    def state(self) -> Derived:
+        """The state after the last visit: URLs, accounts, graph and queue."""
+        return self._derived
+
+    @property
     def keeps_graph(self) -> bool:
         """Whether the links of pages are stored; without them (--no-graph) there are no coverage and no ranks."""
         return self._folder.journal.keeps_graph
