@@ -28,7 +28,7 @@ well. It cannot distinguish a template from authors who always link to the same 
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +46,7 @@ from surveyor.rank.pagerank import SMALLEST, Dangling, Ranking, pagerank
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+Sites = tuple[IdArray, Sequence[str]]
 BACKWARD_TOLERANCE = 1e-3  # origins are followed back until the remaining probability at a page is below this
 TOGETHER = 0.8  # fraction of pages that have companions or core links in common
 MIN_CORE = 3  # links of a core
@@ -154,13 +155,23 @@ def _plain(fields: list[tuple[str, Any]]) -> dict[str, Any]:
     return {**labels(values.pop("page"), values.pop("name")), **values} if "page" in values else values
 
 
-def explain(graph: GraphLike, ranking: Ranking, page: Hashable, *, top: int = 10, what_if: bool = False) -> Explanation:
+def explain(
+    graph: GraphLike,
+    ranking: Ranking,
+    page: Hashable,
+    *,
+    top: int = 10,
+    what_if: bool = False,
+    sites: Sites | None = None,
+) -> Explanation:
     """Explain the score of a page in a ranking of this graph, or of the object of another library that was ranked.
 
     Parameters
     ----------
     top : number of links and of origins to list.
     what_if : rank the graph again without the template links to the page, if there are any.
+    sites : host of each page as a number, -1 if it has none, and the names of the hosts; computed from the names of
+        the pages by default, which takes most of the time in a large graph.
 
     >>> graph = Graph.from_edges([("a", "b"), ("b", "c"), ("c", "a"), ("c", "b")])
     >>> explanation = explain(graph, pagerank(graph), "b")
@@ -179,7 +190,7 @@ def explain(graph: GraphLike, ranking: Ranking, page: Hashable, *, top: int = 10
     degrees = graph.out_degrees
     sources, links, chances = _followed_to(graph, target)
     passed = damping * ranking.scores[sources] * chances / total
-    templates = find_templates(graph, target, sources, passed)
+    templates = find_templates(graph, target, sources, passed, sites)
     in_template = np.zeros(sources.size, np.bool_)
     for template in templates:
         in_template[np.searchsorted(sources, template.pages)] = True
@@ -276,28 +287,33 @@ def shortest_path(graph: Graph, starts: AnyIntArray, target: int) -> tuple[int, 
     return tuple(path)
 
 
-def find_templates(graph: Graph, target: int, sources: IdArray, fractions: FloatArray) -> list[Template]:
+def find_templates(
+    graph: Graph, target: int, sources: IdArray, fractions: FloatArray, sites: Sites | None = None
+) -> list[Template]:
     """Find the templates by which pages link to a target, most important first.
 
     Parameters
     ----------
     sources : the pages that link to it, each once.
     fractions : the fraction of the target's score that each gives.
+    sites : as in `explain`.
     """
-    if graph.names is None or not URL.match(str(graph.name(target))):
+    if sites is None and (graph.names is None or not URL.match(str(graph.name(target)))):
         return []
-    hosts, names = hosts_of(graph.names)
+    hosts, names = sites or hosts_of(graph.names)  # type: ignore[arg-type]  # there are names
     with_host = (hosts[sources] >= 0) & (sources != target)
     contribution = np.full(graph.pages, NOT_LINKING)
     contribution[sources[with_host]] = fractions[with_host]
     host_ids = hosts[sources[with_host]]
     sizes = np.bincount(host_ids, minlength=len(names))
     totals = np.bincount(host_ids, fractions[with_host], len(names))
-    order = np.argsort(hosts, kind="stable")
+    large = np.append((sizes >= MIN_PAGES) & (totals >= MIN_HOST), False)  # the last one: pages without a host
+    order = np.flatnonzero(large[hosts])
+    order = order[np.argsort(hosts[order], kind="stable")]
     starts = np.searchsorted(hosts[order], np.arange(len(names) + 1))
     templates = [
         Template(names[host], pages.astype(np.int32), core.astype(np.int32), float(contribution[pages].sum()))
-        for host in np.flatnonzero((sizes >= MIN_PAGES) & (totals >= MIN_HOST)).tolist()
+        for host in np.flatnonzero(large).tolist()
         for pages, core in _templates_of_host(graph, target, order[starts[host] : starts[host + 1]], contribution)
     ]
     return sorted(templates, key=lambda template: -template.fraction)

@@ -218,7 +218,8 @@ class SurveyFolder:
             self._archive.erase(
                 visit.warc for visit in self.journal.visits() if visit.page in wanted and visit.warc is not None
             )
-        shutil.rmtree(self.folder / layout.CHECKPOINT, ignore_errors=True)
+        for derived in (layout.CHECKPOINT, layout.VIEW):
+            shutil.rmtree(self.folder / derived, ignore_errors=True)
         published.discard(self.folder)  # it names URLs
         self.journal.delete_host(host, pages)
         self.note("host_deleted", host=host, pages=len(pages))

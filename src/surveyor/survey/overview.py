@@ -65,10 +65,13 @@ def overview(survey: Survey) -> Overview:
     )
 
 
-def folders(urls: Sequence[str], shares: Sequence[float], most: int = MOST_FOLDERS) -> list[Folder]:
+def folders(
+    urls: Sequence[str], shares: Sequence[float], most: int = MOST_FOLDERS, counts: Sequence[int] | None = None
+) -> list[Folder]:
     """Divide URLs into at most about `most` folders, so that important ones are divided further.
 
-    Pages that are directly in a folder with subfolders count as the folder itself.
+    Pages that are directly in a folder with subfolders count as the folder itself. With `counts`, each URL stands for
+    so many pages of the same folder.
     """
     paths = [_parts(url) for url in urls]
     start = _common(paths)
@@ -96,7 +99,9 @@ def folders(urls: Sequence[str], shares: Sequence[float], most: int = MOST_FOLDE
     done.sort()
     return [
         Folder(
-            "/".join(["", *prefix[max(1, len(start)) :], ""]) if len(start) > 0 else _spelt(prefix), len(pages), -share
+            "/".join(["", *prefix[max(1, len(start)) :], ""]) if len(start) > 0 else _spelt(prefix),
+            len(pages) if counts is None else sum(counts[page] for page in pages),
+            -share,
         )
         for share, prefix, pages in done
     ]

@@ -13,7 +13,7 @@ import re
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -22,6 +22,7 @@ from difflib import get_close_matches
 from html import escape
 from importlib import import_module
 from importlib.util import find_spec
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 from uuid import UUID
 
@@ -42,6 +43,7 @@ TYPES = {"int32": "INTEGER", "int64": "BIGINT", "float64": "DOUBLE"}  # all else
 LONGEST = 10_000_000  # bytes per value in SQLite: one step over a longer value could not be interrupted
 CACHE = 256_000  # kB of pages that SQLite keeps in memory; the rest is in an unnamed temporary file
 MEMORY = "4GB"  # memory limit of DuckDB
+LIMITS = {sqlite3.SQLITE_LIMIT_LENGTH: LONGEST, sqlite3.SQLITE_LIMIT_ATTACHED: 0}
 READS = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE})
 UNSAFE_FUNCTIONS = frozenset({"load_extension", "fts3_tokenizer", "readfile", "writefile", "edit"})
 SANDBOX = {  # set when connecting, before any statement
@@ -140,15 +142,15 @@ def run_query(
         database.lock()
         start = time.monotonic()
         rows: list[tuple[Any, ...]] = []
-        with _interrupted_after(database, seconds) as late:
+        with interrupted_after(database, seconds) as late:
             try:
                 columns, found = database.run(text)
                 for row in found:
-                    rows.append(tuple(map(_plain, row)))
+                    rows.append(tuple(map(plain, row)))
                     if limit is not None and len(rows) > limit:
                         break
             except QueryError as error:
-                raise _usage_error(str(error), text, names, seconds if late.is_set() else None) from error
+                raise usage_error(str(error), text, TABLES, seconds if late.is_set() else None) from error
         more = limit is not None and len(rows) > limit
         return QueryResult(tuple(columns), rows[:limit] if more else rows, chosen, time.monotonic() - start, more)
     finally:
@@ -157,12 +159,17 @@ def run_query(
 
 def _tables_in(query: str) -> list[str]:
     """Return the tables that a query may use: only these are loaded."""
-    words = {word.lower() for word in re.findall(r"\w+", query)}
+    words = words_in(query)
     return [name for name in TABLES if name in words]
 
 
+def words_in(query: str) -> set[str]:
+    """Return the words of a query in lower case, among them the tables that it may use."""
+    return {word.lower() for word in re.findall(r"\w+", query)}
+
+
 @contextmanager
-def _interrupted_after(database: Database, seconds: float) -> Iterator[threading.Event]:
+def interrupted_after(database: Database, seconds: float) -> Iterator[threading.Event]:
     """Interrupt a database after a time; the event is set when this has happened."""
     done, late = threading.Event(), threading.Event()
 
@@ -182,7 +189,7 @@ def _interrupted_after(database: Database, seconds: float) -> Iterator[threading
         watcher.join()
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Convert a value of an engine to one that JSON can represent."""
     if value is None or isinstance(value, str | int):
         return value
@@ -197,33 +204,35 @@ def _plain(value: Any) -> Any:
     if isinstance(value, timedelta):
         return value.total_seconds()
     if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple | set):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     return str(value) if isinstance(value, UUID) or not hasattr(value, "isoformat") else value.isoformat()
 
 
-def _usage_error(problem: str, query: str, named: Sequence[str], seconds: float | None) -> UsageError:
-    """Return the error for a query that failed."""
+def usage_error(
+    problem: str, query: str, tables: Mapping[str, Mapping[str, str]], seconds: float | None, hint: str = HELP
+) -> UsageError:
+    """Return the error for a query over some tables that failed, after `seconds` if it was interrupted."""
     first = re.sub(r"^\w+ Error:\s*", "", problem.strip().splitlines()[0]).rstrip(".!")
     if seconds is not None:
         return UsageError(
             f"the query was stopped after {seconds:g} s", hint="reduce the query, or allow more time with --seconds"
         )
     if OTHERS.match(query) or FORBIDDEN.search(problem):
-        return UsageError("a survey is read-only: run one SELECT that reads no files", hint=HELP)
+        return UsageError("a survey is read-only: run one SELECT that reads no files", hint=hint)
     if match := UNKNOWN_TABLE.search(problem):
         name = next(filter(None, match.groups()))
-        return UsageError(f"there is no table {name!r}", hint=_alternatives(name, list(TABLES)))
+        return UsageError(f"there is no table {name!r}", hint=_alternatives(name, list(tables), tables))
     if match := UNKNOWN_COLUMN.search(problem):
-        name = next(filter(None, match.groups()))
-        known = {column: None for table in named or TABLES for column in TABLES[table]}
-        return UsageError(f"there is no column {name!r}", hint=_alternatives(name, list(known)))
-    return UsageError(f"the query failed: {first}", hint=HELP)
+        name, named = next(filter(None, match.groups())), [one for one in tables if one in words_in(query)]
+        known = {column: None for table in named or tables for column in tables[table]}
+        return UsageError(f"there is no column {name!r}", hint=_alternatives(name, list(known), tables))
+    return UsageError(f"the query failed: {first}", hint=hint)
 
 
-def _alternatives(name: str, known: Sequence[str]) -> str:
-    others = [table for table, columns in TABLES.items() if name in columns and name not in known]
+def _alternatives(name: str, known: Sequence[str], tables: Mapping[str, Mapping[str, str]]) -> str:
+    others = [table for table, columns in tables.items() if name in columns and name not in known]
     if others:
         return f"it is a column of {' and '.join(others)}; columns here: {', '.join(known)}"
     near = get_close_matches(name.lower(), [one for one in known if one != name], 1)
@@ -256,7 +265,7 @@ class Database(Protocol):
 def open_database(engine: Engine) -> Database:
     """Open an empty database."""
     if engine == "sqlite":
-        return _Sqlite()
+        return Sqlite()
     if engine != "duckdb":
         raise UsageError(f"engine must be duckdb or sqlite, got {engine!r}", hint="omit it to use DuckDB if installed")
     try:
@@ -265,20 +274,19 @@ def open_database(engine: Engine) -> Database:
         raise MissingExtra("the engine duckdb", "duckdb", "sql") from error
 
 
-class _Sqlite:
+class Sqlite:
     """SQLite; an authorizer checks each statement when it is prepared."""
 
-    def __init__(self) -> None:
-        self._connection = sqlite3.connect("", isolation_level=None, check_same_thread=False)
-        for setting in (
-            f"cache_size = -{CACHE}",
-            "journal_mode = OFF",
-            "synchronous = OFF",
-            "locking_mode = EXCLUSIVE",
-        ):
+    def __init__(self, uri: str = "", cache: int = CACHE, at_once: int = CHUNK) -> None:
+        """Open an empty database, or the one at a URI; `cache` is in kB, and `at_once` rows are fetched at a time."""
+        self._at_once = at_once
+        self._connection = sqlite3.connect(uri, isolation_level=None, check_same_thread=False, uri=bool(uri))
+        settings = (f"cache_size = -{cache}", "journal_mode = OFF", "synchronous = OFF", "locking_mode = EXCLUSIVE")
+        for setting in settings[:1] if uri else settings:
             self._connection.execute(f"PRAGMA {setting}")
 
     def load(self, name: str, columns: dict[str, str], batches: Iterator[dict[str, Any]]) -> None:
+        """Copy a table."""
         run = self._connection
         run.execute(f"CREATE TABLE {name} ({', '.join(f'{one} {_type(kind)}' for one, kind in columns.items())})")
         insert = f"INSERT INTO {name} VALUES ({', '.join('?' * len(columns))})"  # noqa: S608  # names are ours
@@ -287,23 +295,28 @@ class _Sqlite:
             run.executemany(insert, zip(*(_listed(batch[one], kind) for one, kind in columns.items()), strict=True))
         run.execute("COMMIT")
 
-    def lock(self) -> None:
-        self._connection.execute("PRAGMA query_only = ON")
-        self._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST)
-        self._connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
+    def lock(self, limits: Mapping[int, int] = MappingProxyType({})) -> None:
+        """Allow only reads, within limits of SQLite by number."""
+        for setting in ("query_only = ON", "trusted_schema = OFF"):
+            self._connection.execute(f"PRAGMA {setting}")
+        for number, most in {**LIMITS, **limits}.items():
+            self._connection.setlimit(number, most)
         self._connection.set_authorizer(_authorize)
 
     def run(self, query: str) -> tuple[list[str], Iterator[Sequence[Any]]]:
+        """Execute a query; return column names and rows."""
         with _wrapped(sqlite3.Error, sqlite3.Warning):
             cursor = self._connection.execute(query)
         if cursor.description is None:
             raise QueryError("not authorized")
-        return [column[0] for column in cursor.description], _fetched(cursor, sqlite3.Error)
+        return [column[0] for column in cursor.description], _fetched(cursor, sqlite3.Error, at_once=self._at_once)
 
     def interrupt(self) -> None:
+        """Interrupt the running query, from another thread."""
         self._connection.interrupt()
 
     def close(self) -> None:
+        """Free all memory."""
         self._connection.close()
 
 
@@ -354,9 +367,9 @@ def _wrapped(*errors: type[Exception]) -> Iterator[None]:
         raise QueryError(str(error)) from error
 
 
-def _fetched(cursor: Any, *errors: type[Exception]) -> Iterator[Sequence[Any]]:
+def _fetched(cursor: Any, *errors: type[Exception], at_once: int = CHUNK) -> Iterator[Sequence[Any]]:
     with _wrapped(*errors):
-        while rows := cursor.fetchmany(CHUNK):
+        while rows := cursor.fetchmany(at_once):
             yield from rows
 
 

@@ -38,6 +38,7 @@ from surveyor.serve.view.pages import Arrays, Facts, Folders, Interned, computed
 from surveyor.serve.view.schema import CODED, COMPUTED, DATABASE, FACETS, GRAPH, KEPT, STATUSES, TABLES
 from surveyor.stopping import ProgressCallback, silent
 from surveyor.store.directory import SurveyFolder
+from surveyor.survey.overview import folders as top_folders
 
 if TYPE_CHECKING:
     from surveyor.survey.survey import Survey
@@ -122,7 +123,7 @@ def _write(draft: Path, survey: Survey, old: Generation | None, progress: Progre
         blocked = survey.blocked()
         write_rows(connection, "blocked", [[row[name] for row in blocked] for name in TABLES["blocked"]])
         write_rows(connection, "curve", _curve(survey))
-        summary = _summary(survey, columns, facts)
+        summary = _summary(survey, columns, facts) | {"folders": _top_folders(list(facts.folders), folders)}
         write_rows(connection, "meta", [list(summary), [json.dumps(value) for value in summary.values()]])
     counts = {"pages": write_arrays(draft / "pages", "pages", columns, {"url": urls, "title": titles})}
     counts["hosts"] = write_arrays(
@@ -135,13 +136,14 @@ def _write(draft: Path, survey: Survey, old: Generation | None, progress: Progre
     if survey.keeps_graph:
         progress("writing the graph", 0, 0, "")
         ranked = survey.as_graph()
-        ranked.graph.with_names(None).save(draft / GRAPH)
+        ranked.graph.save(draft / GRAPH)
         (draft / "rank").mkdir()
         arrays = {"page": ranked.pages, "teleport": ranked.teleport, "scores": survey.ranking.scores}
+        arrays["alias_of"] = survey.state.crawl.ledger.stands_for()[:pages]
         for name, values in arrays.items():
             save(draft / "rank" / f"{name}.npy", np.ascontiguousarray(values))
     rows_of = {"pages": pages, "hosts": len(facts.hosts), "domains": len(domains), "folders": len(facts.folders)}
-    return {"summary": summary, "rows": rows_of, "values": counts}
+    return {"summary": summary, "rows": rows_of, "values": counts, "ranking": _ranking(survey)}
 
 
 def _site_rows(
@@ -160,6 +162,14 @@ def _folder_rows(connection: sqlite3.Connection, folders: Folders, sums: Arrays)
     cells = (given[name] if name in given else values_of(sums[name]) for name in TABLES["folders"])
     write_rows(connection, "folders", [*cells])
     connection.execute("CREATE INDEX folders_of ON folders(parent)")
+
+
+def _top_folders(prefixes: list[str], sums: Arrays) -> list[dict[str, Any]]:
+    """Return the folders of the most important pages, as in the report."""
+    some = np.flatnonzero(sums["own_share"] > 0).tolist()
+    shares, pages = sums["own_share"].tolist(), sums["own_pages"].tolist()
+    found = top_folders([prefixes[at] for at in some], [shares[at] for at in some], counts=[pages[at] for at in some])
+    return [one._asdict() for one in found]
 
 
 def _write_facets(connection: sqlite3.Connection, columns: Arrays, facts: Facts, domains: list[str]) -> None:
@@ -216,6 +226,14 @@ def _summary(survey: Survey, columns: Arrays, facts: Facts) -> dict[str, Any]:
         "seeds": list(manifest.seeds)[:100],
         "last_visit_at": None if np.isnan(at).all() else float(np.nanmax(at)),
     }
+
+
+def _ranking(survey: Survey) -> dict[str, Any] | None:
+    """Return the parameters of the ranking; None without a link graph."""
+    if not survey.keeps_graph:
+        return None
+    names = ("error", "sweeps", "damping", "tolerance", "solver", "dangling")
+    return {name: getattr(survey.ranking, name) for name in names}
 
 
 def _arrays(old: Generation, names: Sequence[str]) -> Arrays:

@@ -22,6 +22,8 @@ DEEPEST = 12  # folders of a URL that are distinguished
 MOST_FOLDERS = 500_000  # then pages in new folders count in the nearest one that is known
 EXTENSION = re.compile(r"\.([A-Za-z0-9]{1,8})$")
 MISSING = {"host": 0, "folder": 0, "type": 0, "reason": 0, "language": 0, "visits": 0, "transferred": 0}
+LONGEST_TITLE = 1_000  # characters that the tables keep; `visits` has all
+LONGEST_WORD = 100  # of a language
 BLOCK = 1 << 15
 
 
@@ -98,7 +100,7 @@ class Facts:
             sizes = np.array([visit.size for visit in some], np.int64)
             columns = {  # the last visit of each page counts: later entries replace earlier ones
                 "reason": [reasons.code(visit.reason) for visit in some],
-                "language": [languages.code(visit.language) for visit in some],
+                "language": [languages.code(visit.language[:LONGEST_WORD]) for visit in some],
                 "http_status": [visit.status or -1 for visit in some],
                 "bytes": sizes,
                 "seconds": [visit.seconds for visit in some],
@@ -110,7 +112,7 @@ class Facts:
                 arrays[name][pages[last]] = np.asarray(values)[last]
             np.add.at(arrays["visits"], pages, 1)
             np.add.at(arrays["transferred"], pages, sizes)
-            self.titles.update((visit.page, visit.title) for visit in some)
+            self.titles.update((visit.page, visit.title[:LONGEST_TITLE]) for visit in some)
             seen.append(pages)
         self.visited = np.unique(np.concatenate([self.visited, *seen]))
 

@@ -13,17 +13,24 @@ import threading
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from surveyor.arrays import BoolArray, map_npy
+from surveyor.crawler.replay import require_graph
 from surveyor.errors import SurveyError, UsageError
 from surveyor.serve.view.generation import Generation, current
-from surveyor.serve.view.paging import PageQuery, Rows
+from surveyor.serve.view.links import Links, out_links, visit_rows
+from surveyor.serve.view.paging import PageQuery, Rows, check_limit
 from surveyor.serve.view.schema import CODED, DATABASE, FACETS, SORTS, STATUSES, TABLES
+from surveyor.serve.view.sql import run_query
 from surveyor.store import layout
 from surveyor.store.directory import SurveyFolder
+
+if TYPE_CHECKING:
+    from surveyor.outcome import Visit
+    from surveyor.store.journal import Journal
 
 Row = dict[str, Any]
 Result = dict[str, Any]
@@ -75,6 +82,21 @@ class View:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    @property
+    def generation(self) -> Generation:
+        """The files of this build."""
+        return self._generation
+
+    @property
+    def journal(self) -> Journal:
+        """The journal, which may have later visits."""
+        return self._survey.journal
+
+    @property
+    def size(self) -> int:
+        """Number of known URLs."""
+        return self._rows["pages"].size
 
     @property
     def as_of(self) -> float:
@@ -215,6 +237,50 @@ class View:
         hosts = self.hosts(PageQuery(sort="queued", limit=20))["rows"]
         waiting = [host for host in hosts if host["queued"]]
         return self._result({"hosts": waiting, **{name: pages[name] for name in PAGING}})
+
+    def in_links(self, page: int | str, *, limit: int = 50, after: str = "") -> Result:
+        """Return the links to a page, largest contribution first, with their anchor texts; needs a link graph."""
+        node = self.id_of(page)
+        return self._result(self.links.in_links(node, limit, after))
+
+    def out_links(self, page: int | str, *, limit: int = 50, after: str = "") -> Result:
+        """Return the links of a page as it was last fetched, in scope or not."""
+        return self._result(out_links(self, self.id_of(page), limit, after))
+
+    def explanation(self, page: int | str, *, top: int = 10) -> Result:
+        """Return the links and jumps that the score of a page comes from, as `explain`; None if it is not ranked."""
+        return self._result({"explanation": self.links.explanation(self.id_of(page), top)})
+
+    def visits(self, page: int | str, *, limit: int = 50) -> Result:
+        """Return the latest visits of a page, also those after the build."""
+        number = self.id_of(page)
+        with self._lock:
+            found = self.journal.visits_of(number, check_limit(limit) + 1)
+        return self._result({"rows": visit_rows(found, limit), "more": len(found) > limit})
+
+    @cached_property
+    def links(self) -> Links:
+        """The graph and its ranks; UsageError in a survey without links."""
+        require_graph(self._survey)
+        return Links(self)
+
+    @cached_property
+    def host_names(self) -> list[str]:
+        """The hosts, by code."""
+        return [name for (name,) in self._ask("SELECT host FROM hosts ORDER BY id")]
+
+    def column(self, name: str) -> np.ndarray[Any, Any]:
+        """Return the array of a column of the table `pages`."""
+        return self._rows["pages"][name]
+
+    def last_fetch(self, page: int) -> Visit | None:
+        """Return the latest visit that fetched a page."""
+        with self._lock:
+            return self.journal.last_visit(page, "fetched")
+
+    def query(self, sql: str, *, seconds: float = 2.0, rows: int = 1_000) -> Result:
+        """Run one SELECT over the tables (see `schema.py`), for a limited time, into a limited number of rows."""
+        return self._result(run_query(self._generation.folder / DATABASE, sql, seconds=seconds, rows=rows))
 
     def rows_of(self, table: str, ids: Sequence[int]) -> list[Row]:
         """Return rows of a table by id, in this order."""
