@@ -287,7 +287,7 @@ def test_results_are_limited(built: Path) -> None:
         assert wide["more"]
         for wrong in ({"seconds": 0.0}, {"seconds": 1e9}, {"rows": 0}, {"rows": 10**9}):
             with pytest.raises(UsageError):
-                view.query("select 1", **wrong)  # type: ignore[arg-type]
+                view.query("select 1", **wrong)
         assert view.query("select 1e999, x'ff', null, 'é'")["rows"] == [[None, "ff", None, "é"]]
 
 

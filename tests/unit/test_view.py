@@ -12,11 +12,14 @@ import numpy as np
 import pytest
 
 import surveyor as sv
+from surveyor.crawler.shards import folder as shards
 from surveyor.errors import UsageError
+from surveyor.outcome import Visit
 from surveyor.rank.explain import explain
 from surveyor.serve.view.build import build, is_due
+from surveyor.serve.view.paging import PageQuery
 from surveyor.serve.view.schema import FACETS, SORTS, TABLES
-from surveyor.serve.view.view import PageQuery, View
+from surveyor.serve.view.view import View
 from surveyor.store.directory import SurveyFolder
 from surveyor.survey.survey import Survey
 from view_surveys import grow, made, url
@@ -160,6 +163,37 @@ def test_deleted_hosts_and_new_scopes_are_built_anew(tmp_path: Path) -> None:
         assert {row["id"]: row["reason"] for row in every_row(view)} == reasons
 
 
+def test_a_sharded_survey_has_the_view_of_its_merged_journal(tmp_path: Path) -> None:
+    survey, rng = made(tmp_path / "a.survey"), np.random.default_rng(8)
+    grow(survey, rng, 60)
+    build(survey)
+    with View.open(survey) as view:
+        before = content(view)
+    with SurveyFolder.open(survey) as folder:
+        shards.build(folder, 2)
+    assert is_due(survey)  # it has an event of the division
+    build(survey)
+    with View.open(survey) as view:
+        after = content(view)
+    for found in (before, after):
+        found.pop("meta")
+    assert before == after
+
+
+def test_a_long_path_is_cut_in_the_middle(tmp_path: Path) -> None:
+    survey = made(tmp_path / "a.survey")
+    with SurveyFolder.open(survey) as folder:
+        names = [url(0), *(f"https://a.example/chain/{number}" for number in range(40))]
+        links = [np.array([page + 1], np.int32) for page in range(40)]
+        folder.commit([Visit(page, "fetched", own, status=200) for page, own in enumerate(links)], names)
+    build(survey)
+    with View.open(survey) as view:
+        found = view.explanation(40)["explanation"]
+        assert (found["path_pages"], len(found["path"])) == (41, 20)
+        assert (found["path"][0], found["path"][-1]) == (names[0], names[40])
+        assert view.page(40)["page"]["depth"] == 40
+
+
 def test_empty_surveys_have_a_view(tmp_path: Path) -> None:
     survey = made(tmp_path / "a.survey")
     build(survey)
@@ -232,15 +266,16 @@ def test_paging_returns_each_row_once_in_both_directions(path: Path, sort: str, 
             expected = known + [row for row in chosen if row[sort] in (None, "")]
             found = every_row(view, filters=filters, sort=sort, descending=descending)
             assert [row["id"] for row in found] == [row["id"] for row in expected], filters
-            query = {"filters": filters, "sort": sort, "descending": descending, "limit": 4}
-            page, ids = view.pages(PageQuery(**query)), []  # type: ignore[arg-type]
+            query: dict[str, Any] = {"filters": filters, "sort": sort, "descending": descending, "limit": 4}
+            page = view.pages(PageQuery(**query))
+            ids: list[int] = []
             while page["next"]:
-                page = view.pages(PageQuery(after=page["next"], **query))  # type: ignore[arg-type]
+                page = view.pages(PageQuery(after=page["next"], **query))
             while True:
                 ids = [row["id"] for row in page["rows"]] + ids
                 if not page["previous"]:
                     break
-                page = view.pages(PageQuery(after=page["previous"], **query))  # type: ignore[arg-type]
+                page = view.pages(PageQuery(after=page["previous"], **query))
             assert ids == [row["id"] for row in expected], filters
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 SHOWN = ("id", "url", "title", "status", "share", "score")  # columns of the other end of a link
-MOST_VISITS = 1_000
+LONGEST_PATH = 20  # pages of a path that are returned
 
 
 class Links:
@@ -106,7 +106,9 @@ class Links:
         ids = self._ranked[[link.page for link in found.links]].tolist() if found.links else []
         contexts = self.contexts(ids, int(self._ranked[node]))
         by_name = {link.name: contexts[one] for link, one in zip(found.links, ids, strict=True) if one in contexts}
-        fields = {**found.to_dict(), "id": int(self._ranked[node])}
+        fields = {**found.to_dict(), "id": int(self._ranked[node]), "path_pages": len(found.path)}
+        if len(found.path) > LONGEST_PATH:  # its first and its last pages
+            fields["path"] = (*found.path[: LONGEST_PATH // 2], *found.path[-LONGEST_PATH // 2 :])
         for kind, listed in (("links", found.links), ("origins", found.origins)):
             numbers = self._ranked[[one.page for one in listed]].tolist() if listed else []
             fields[kind] = [{**row, "id": one} for row, one in zip(fields[kind], numbers, strict=True)]

@@ -17,6 +17,7 @@ import base64
 import binascii
 import json
 import math
+import threading
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -69,6 +70,7 @@ class Rows:
     def __init__(self, folder: Path, table: str, size: int, values: Mapping[str, int]) -> None:
         self._folder, self.table, self.size, self._values = folder, table, size, values
         self._arrays: dict[str, np.ndarray[Any, Any]] = {}
+        self._lock = threading.Lock()
         self._searched: dict[str, BoolArray] = {}  # the latest texts that were searched
 
     def __getitem__(self, name: str) -> np.ndarray[Any, Any]:
@@ -79,6 +81,10 @@ class Rows:
     def matching(self, text: str) -> BoolArray:
         """Return which rows contain a text, in any case."""
         needle = text.lower()
+        with self._lock:
+            return self._matching(needle)
+
+    def _matching(self, needle: str) -> BoolArray:
         if len(needle) > LONGEST_WORD:
             raise UsageError(f"text has {len(needle):,} characters", hint=f"search for at most {LONGEST_WORD:,}")
         if needle not in self._searched:
