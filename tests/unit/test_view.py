@@ -140,7 +140,7 @@ def test_a_build_in_steps_is_the_build_at_once(tmp_path: Path, seed: int) -> Non
                 assert every_row(one, text=text) == every_row(other, text=text)
 
 
-def test_deleted_hosts_and_new_scopes_are_built_anew(tmp_path: Path) -> None:
+def test_deleted_hosts_and_new_scopes_are_built_again(tmp_path: Path) -> None:
     survey = made(tmp_path / "a.survey")
     grow(survey, np.random.default_rng(1), 60)
     build(survey)

@@ -13,12 +13,13 @@ import re
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from difflib import get_close_matches
+from functools import partial
 from html import escape
 from importlib import import_module
 from importlib.util import find_spec
@@ -295,13 +296,13 @@ class Sqlite:
             run.executemany(insert, zip(*(_listed(batch[one], kind) for one, kind in columns.items()), strict=True))
         run.execute("COMMIT")
 
-    def lock(self, limits: Mapping[int, int] = MappingProxyType({})) -> None:
-        """Allow only reads, within limits of SQLite by number."""
+    def lock(self, limits: Mapping[int, int] = MappingProxyType({}), without: Set[str] = frozenset()) -> None:
+        """Allow only reads, within limits of SQLite by number, and no functions in `without`."""
         for setting in ("query_only = ON", "trusted_schema = OFF"):
             self._connection.execute(f"PRAGMA {setting}")
         for number, most in {**LIMITS, **limits}.items():
             self._connection.setlimit(number, most)
-        self._connection.set_authorizer(_authorize)
+        self._connection.set_authorizer(partial(_authorize, UNSAFE_FUNCTIONS | without))
 
     def run(self, query: str) -> tuple[list[str], Iterator[Sequence[Any]]]:
         """Execute a query; return column names and rows."""
@@ -320,8 +321,8 @@ class Sqlite:
         self._connection.close()
 
 
-def _authorize(action: int, _first: str | None, second: str | None, *_: str | None) -> int:
-    function = action == sqlite3.SQLITE_FUNCTION and (second or "").lower() not in UNSAFE_FUNCTIONS
+def _authorize(unsafe: Set[str], action: int, _first: str | None, second: str | None, *_: str | None) -> int:
+    function = action == sqlite3.SQLITE_FUNCTION and (second or "").lower() not in unsafe
     return sqlite3.SQLITE_OK if action in READS or function else sqlite3.SQLITE_DENY
 
 

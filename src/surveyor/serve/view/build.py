@@ -1,7 +1,7 @@
 """Build the view of a survey: `python -m surveyor.serve.view.build SURVEY`.
 
 The first build reads all visits; a later one only those since the last, and then updates the rows that differ. Ranks,
-depths and sums change with every page, so they are computed anew each time, as `Survey` computes them. While a crawl
+depths and sums change with every page, so they are computed again each time, as `Survey` computes them. While a crawl
 runs, a build is due when the last one is older than `PATIENCE` times what it took.
 """
 
@@ -123,8 +123,10 @@ def _write(draft: Path, survey: Survey, old: Generation | None, progress: Progre
         blocked = survey.blocked()
         write_rows(connection, "blocked", [[row[name] for row in blocked] for name in TABLES["blocked"]])
         write_rows(connection, "curve", _curve(survey))
-        summary = _summary(survey, columns, facts) | {"folders": _top_folders(list(facts.folders), folders)}
-        write_rows(connection, "meta", [list(summary), [json.dumps(value) for value in summary.values()]])
+        summary = _summary(survey, columns, facts)
+        plain = {name: value for name, value in summary.items() if not isinstance(value, list | dict)}
+        write_rows(connection, "meta", [list(plain), list(plain.values())])
+        summary["folders"] = _top_folders(list(facts.folders), folders)
     counts = {"pages": write_arrays(draft / "pages", "pages", columns, {"url": urls, "title": titles})}
     counts["hosts"] = write_arrays(
         draft / "hosts", "hosts", {**hosts, "domain_code": of_host}, {"host": list(facts.hosts)}

@@ -79,7 +79,7 @@ def building(survey: Path) -> Iterator[Path]:
     place = survey / layout.VIEW
     with disk_errors(place):
         if place.is_symlink():
-            raise SurveyError(f"{place} is a symbolic link", hint="remove it: it would be built anew")
+            raise SurveyError(f"{place} is a symbolic link", hint="remove it: it is built again")
         place.mkdir(exist_ok=True)
         with locked(place):
             yield place

@@ -23,7 +23,7 @@ MOST_FOLDERS = 500_000  # then pages in new folders count in the nearest one tha
 EXTENSION = re.compile(r"\.([A-Za-z0-9]{1,8})$")
 MISSING = {"host": 0, "folder": 0, "type": 0, "reason": 0, "language": 0, "visits": 0, "transferred": 0}
 LONGEST_TITLE = 1_000  # characters that the tables keep; `visits` has all
-LONGEST_WORD = 100  # of a language
+LONGEST_REASON, LONGEST_LANGUAGE = 1_000, 100
 BLOCK = 1 << 15
 
 
@@ -99,8 +99,8 @@ class Facts:
             pages = np.array([visit.page for visit in some], np.int32)
             sizes = np.array([visit.size for visit in some], np.int64)
             columns = {  # the last visit of each page counts: later entries replace earlier ones
-                "reason": [reasons.code(visit.reason) for visit in some],
-                "language": [languages.code(visit.language[:LONGEST_WORD]) for visit in some],
+                "reason": [reasons.code(visit.reason[:LONGEST_REASON]) for visit in some],
+                "language": [languages.code(visit.language[:LONGEST_LANGUAGE]) for visit in some],
                 "http_status": [visit.status or -1 for visit in some],
                 "bytes": sizes,
                 "seconds": [visit.seconds for visit in some],

@@ -3,14 +3,19 @@
 SQLite checks each statement when it is prepared, as for `surveyor sql`: only reads and functions, no files, settings or
 extensions. The file is opened as one that never changes. A query is interrupted after some seconds.
 
-**Memory.** The limit on the heap of SQLite is one for the whole process, so it is not used. Instead every value, and so
-each step between two checks of the time, has at most 100 kB; a result has at most 100 columns, 1,000 rows and 4 MB; and
-a statement has at most 10 kB. Rows that are sorted, grouped or kept by a recursive query beyond the cache of 16 MB are
-in temporary files without a name, which grow for as long as the query may run, and are gone after it.
+**Time.** The clock is checked between steps of the virtual machine, and one step over a large value can be long: printf
+of a character a billion times takes half a minute. So printf and format are not available, and a value has at most
+20 kB: no function over such values takes more than some milliseconds.
+
+**Memory.** The limit on the heap of SQLite is one for the whole process, so it is not used. Instead a result has at
+most 100 columns, 1,000 rows and 4 MB, and a statement at most 10 kB. Rows that are sorted, grouped or kept by a
+recursive query beyond the cache of 16 MB are in temporary files without a name, which grow for as long as the query may
+run, and are gone after it.
 """
 
 from __future__ import annotations
 
+import re
 import sqlite3
 import time
 from pathlib import Path
@@ -20,7 +25,7 @@ from surveyor.errors import UsageError, check_range
 from surveyor.serve.view.schema import TABLES
 from surveyor.survey.sql import QueryError, Sqlite, interrupted_after, plain, usage_error
 
-LONGEST = 100_000  # bytes of a value
+LONGEST = 20_000  # bytes of a value, and of a row of the tables
 LONGEST_RESULT = 4_000_000  # bytes of all values
 LIMITS = {
     sqlite3.SQLITE_LIMIT_LENGTH: LONGEST,
@@ -34,6 +39,8 @@ LIMITS = {
 }
 CACHE = 16_000  # kB
 MOST_SECONDS, MOST_ROWS = 30.0, 10_000
+WITHOUT = frozenset({"printf", "format"})
+UNAVAILABLE = re.compile(r"not authorized to use function: (\w+)")
 HELP = f"tables: {', '.join(TABLES)}"
 
 
@@ -51,7 +58,7 @@ def run_query(path: Path, query: str, *, seconds: float, rows: int) -> dict[str,
     except sqlite3.Error as error:
         raise UsageError(f"{path} cannot be opened: {error}", hint="remove it: it is built again") from error
     try:
-        database.lock(LIMITS)
+        database.lock(LIMITS, WITHOUT)
         began, found, size, more = time.monotonic(), list[list[Any]](), 0, False
         with interrupted_after(database, seconds) as late:
             try:
@@ -65,6 +72,8 @@ def run_query(path: Path, query: str, *, seconds: float, rows: int) -> dict[str,
             except QueryError as error:
                 if late.is_set():
                     raise UsageError(f"the query was stopped after {seconds:g} s", hint="reduce the query") from error
+                if function := UNAVAILABLE.search(str(error)):
+                    raise UsageError(f"the function {function[1]} is not available here", hint=HELP) from error
                 raise usage_error(str(error), text, TABLES, None, HELP) from error
         return {"columns": columns, "rows": found, "seconds": time.monotonic() - began, "more": more}
     finally:
