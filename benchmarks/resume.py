@@ -23,6 +23,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -30,13 +31,14 @@ import numpy as np
 
 import surveyor as sv
 from surveyor.config import Settings
-from surveyor.crawler.loop import crawl
+from surveyor.crawler.loop import Source, crawl
 from surveyor.crawler.queues import HostQueues
 from surveyor.crawler.replay import Derived, derive, save
 from surveyor.crawler.session import RunStore
 from surveyor.crawler.sources.graph import GraphSource
 from surveyor.crawler.start import start
 from surveyor.fetch.politeness.hosts import Hosts
+from surveyor.graph.csr import Graph
 from surveyor.store.directory import SurveyFolder
 from surveyor.web.urls import Urls
 
@@ -127,8 +129,8 @@ def step(what: str, survey: Path, pages: int) -> dict[str, Any]:
     return {"seconds": seconds, "cpu": cpu, "read": state.crawl.ledger.read}
 
 
-def make(path: Path, pages: int) -> None:
-    """Make a survey with a checkpoint."""
+def make(path: Path, pages: int, source: Callable[[Graph], Source] = GraphSource) -> None:
+    """Make a survey with a checkpoint; `source` fetches the pages of a graph."""
     began = time.perf_counter()
     web = sv.synthetic_web("web", links=LINKS_PER_PAGE * pages, rng=7, names=True).graph
     names = [f"{name}/" if name.count("/") < 3 else name for name in web.names or ()]
@@ -141,7 +143,7 @@ def make(path: Path, pages: int) -> None:
         began = time.perf_counter()
         state = derive(folder)
         store = RunStore(folder, state, time.time)
-        work = crawl(state.crawl, GraphSource(web), store, sv.Pages(pages), batch=256, tally=state.tally)
+        work = crawl(state.crawl, source(web), store, sv.Pages(pages), batch=256, tally=state.tally)
         ending = asyncio.run(work)
         say(f"crawled {state.crawl.ledger.read:,} pages ({ending}): {state.crawl.ledger.coverage()}", began)
         began = time.perf_counter()

@@ -7,7 +7,6 @@ python -m benchmarks.view --survey DIR
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
 import os
 import sqlite3
@@ -23,14 +22,9 @@ from typing import Any
 
 import numpy as np
 
-import surveyor as sv
+from benchmarks.resume import make
 from benchmarks.table import markdown
-from surveyor.config import Settings
-from surveyor.crawler.loop import crawl
-from surveyor.crawler.replay import derive, save
-from surveyor.crawler.session import RunStore
 from surveyor.crawler.sources.graph import Instant
-from surveyor.crawler.start import start
 from surveyor.graph.csr import Graph
 from surveyor.outcome import Outcome, Visit
 from surveyor.serve.view.paging import PageQuery, contains
@@ -39,7 +33,6 @@ from surveyor.serve.view.view import View
 from surveyor.store.directory import SurveyFolder
 from surveyor.web.link_context import by_page, mark
 
-LINKS_PER_PAGE = 20  # of the web, of which the crawl fetches about two thirds
 WORDS = [
     "archive",
     "report",
@@ -83,8 +76,8 @@ ROUNDS = 100
 class TitledSource(Instant):
     """The pages of a graph with titles, languages, sizes and times; some are gone, blocked or redirected."""
 
-    def __init__(self, graph: Graph, seed: int) -> None:
-        self._graph, self._rng, self._now = graph, np.random.default_rng(seed), BEGAN
+    def __init__(self, graph: Graph) -> None:
+        self._graph, self._rng, self._now = graph, np.random.default_rng(7), BEGAN
 
     def answers(self, pages: list[int]) -> Iterator[Outcome]:
         """Yield a visit to each page."""
@@ -121,33 +114,6 @@ def title(page: int, words: int) -> str:
     """Return the title of a page."""
     numbers = ((page + 1) * 2654435761 >> 5 * at & 31 for at in range(1, words + 1))
     return " ".join(WORDS[number % len(WORDS)] for number in numbers).capitalize() + f" {page % 9973}"
-
-
-def make(path: Path, pages: int) -> None:
-    """Make a survey of so many fetched pages, with a checkpoint."""
-    began = time.perf_counter()
-    web = sv.synthetic_web("web", links=LINKS_PER_PAGE * pages, rng=7, names=True).graph
-    names = [f"{name}/" if name.count("/") < 3 else name for name in web.names or ()]
-    say(f"a web of {web.pages:,} pages and {web.links:,} links", began)
-    seeds = sorted(np.argsort(-np.diff(web.in_links.indptr))[:3].tolist())
-    settings = Settings(contact="bench@example.org", until=f"pages={pages}", rng=7, archive=False, scope="any")
-    folder, settings = start(path, [names[page] for page in seeds], settings, {})
-    with folder:
-        folder.commit([], names)  # so that the pages of the survey have the numbers of the graph
-        began = time.perf_counter()
-        state = derive(folder)
-        store = RunStore(folder, state, time.time)
-        work = crawl(state.crawl, TitledSource(web, 7), store, sv.Pages(pages), batch=256, tally=state.tally)
-        ending = asyncio.run(work)
-        say(f"crawled {state.crawl.ledger.read:,} pages ({ending}): {state.crawl.ledger.coverage()}", began)
-        began = time.perf_counter()
-        save(folder, state)
-        say("checkpoint saved", began)
-
-
-def say(what: str, began: float) -> None:
-    """Print what was done and how long it took."""
-    print(f"{time.perf_counter() - began:8.2f} s  {what}", flush=True)
 
 
 def revisit(path: Path, visits: int) -> None:
@@ -309,7 +275,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="surveyor-bench-") as place:
         survey = options.survey or Path(place) / "large.survey"
         if not survey.exists():
-            make(survey, options.pages)
+            make(survey, options.pages, TitledSource)
         if options.text:
             child("surveyor.serve.view.build", str(survey))
             compare_text(survey)

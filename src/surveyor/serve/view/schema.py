@@ -28,6 +28,12 @@ STATUSES = ("out of scope", "queued", "fetched", "blocked", "gone", "redirected"
 CODED = ("reason", "language", "type")  # columns of pages that are codes of `words`
 FACETS = ("status", "http_status", "reason", "depth", "type", "language", "host", "domain")
 
+SUMS = {  # of the pages of a site
+    **dict.fromkeys(("pages", "fetched", "queued", "blocked", "gone", "redirected", "out_of_scope"), "INTEGER"),
+    "share": "REAL",
+    "mass": "REAL",
+    "bytes": "INTEGER",
+}
 TABLES: dict[str, dict[str, str]] = {
     "pages": {
         "id": "INTEGER PRIMARY KEY",
@@ -55,36 +61,8 @@ TABLES: dict[str, dict[str, str]] = {
         "mass": "REAL",
         "priority": "REAL",
     },
-    "hosts": {
-        "id": "INTEGER PRIMARY KEY",
-        "host": "TEXT UNIQUE",
-        "domain": "TEXT",
-        "pages": "INTEGER",
-        "fetched": "INTEGER",
-        "queued": "INTEGER",
-        "blocked": "INTEGER",
-        "gone": "INTEGER",
-        "redirected": "INTEGER",
-        "out_of_scope": "INTEGER",
-        "share": "REAL",
-        "mass": "REAL",
-        "bytes": "INTEGER",
-    },
-    "domains": {
-        "id": "INTEGER PRIMARY KEY",
-        "domain": "TEXT UNIQUE",
-        "hosts": "INTEGER",
-        "pages": "INTEGER",
-        "fetched": "INTEGER",
-        "queued": "INTEGER",
-        "blocked": "INTEGER",
-        "gone": "INTEGER",
-        "redirected": "INTEGER",
-        "out_of_scope": "INTEGER",
-        "share": "REAL",
-        "mass": "REAL",
-        "bytes": "INTEGER",
-    },
+    "hosts": {"id": "INTEGER PRIMARY KEY", "host": "TEXT UNIQUE", "domain": "TEXT", **SUMS},
+    "domains": {"id": "INTEGER PRIMARY KEY", "domain": "TEXT UNIQUE", "hosts": "INTEGER", **SUMS},
     "folders": {
         "id": "INTEGER PRIMARY KEY",
         "prefix": "TEXT UNIQUE",
