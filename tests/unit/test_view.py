@@ -16,6 +16,7 @@ from surveyor.crawler.shards import folder as shards
 from surveyor.errors import UsageError
 from surveyor.outcome import Visit
 from surveyor.rank.explain import explain
+from surveyor.serve.view import build as builds
 from surveyor.serve.view.build import build, is_due
 from surveyor.serve.view.paging import PageQuery
 from surveyor.serve.view.schema import FACETS, SORTS, TABLES
@@ -114,6 +115,9 @@ def test_hosts_blocked_and_bounds_are_those_of_the_survey(path: Path) -> None:
         history, curve = survey.history(), view.curve()
         assert curve["at_least"] == history.at_least.tolist()
         assert curve["pages"] == list(range(1, len(history.pages) + 1))
+        few = view.curve(points=10)
+        assert len(few["pages"]) == 10
+        assert (few["at_most"][0], few["at_most"][-1]) == (history.at_most[0], history.at_most[-1])
         queue = survey.state.crawl.frontier.queued()
         order = sorted(zip((-queue.priorities).tolist(), queue.pages.tolist(), strict=True))
         assert [row["id"] for row in view.frontier(limit=1000)["rows"]] == [page for _, page in order]
@@ -318,6 +322,14 @@ def test_folders_add_up(path: Path) -> None:
             assert found["folder"]["share"] == pytest.approx(sum(row["share"] or 0.0 for row in inside))
             left += [row["prefix"] for row in found["rows"]]
         assert sum(row["share"] for row in view.summary()["folders"]) == pytest.approx(1.0)
+
+
+def test_a_treemap_of_many_hosts_has_a_rest() -> None:
+    prefixes = [f"https://host{number}.example/" for number in range(200)]
+    sums = {"own_share": np.full(200, 1 / 200), "own_pages": np.full(200, 3)}
+    found = builds._top_folders(prefixes, sums)
+    assert len(found) == 61
+    assert found[-1] == {"name": "", "pages": 420, "share": pytest.approx(0.7)}
 
 
 def test_links_are_those_of_the_survey(path: Path) -> None:

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 PATIENCE = 20.0
 CURVE_VISITS = 50_000  # of a journal that is replayed for its curve, if the crawl has not written one
 CURVE_POINTS = 2_000
+MOST_FOLDERS = 60  # of a treemap; a survey of many hosts has more
 
 
 def is_due(folder: Path | str, *, running: bool = False) -> bool:
@@ -167,11 +168,13 @@ def _folder_rows(connection: sqlite3.Connection, folders: Folders, sums: Arrays)
 
 
 def _top_folders(prefixes: list[str], sums: Arrays) -> list[dict[str, Any]]:
-    """Return the folders of the most important pages, as in the report."""
+    """Return the folders of the most important pages, as in the report, and what is in all others as the last one."""
     some = np.flatnonzero(sums["own_share"] > 0).tolist()
     shares, pages = sums["own_share"].tolist(), sums["own_pages"].tolist()
     found = top_folders([prefixes[at] for at in some], [shares[at] for at in some], counts=[pages[at] for at in some])
-    return [one._asdict() for one in found]
+    rest = found[MOST_FOLDERS:]
+    others = {"name": "", "pages": sum(one.pages for one in rest), "share": sum(one.share for one in rest)}
+    return [*(one._asdict() for one in found[:MOST_FOLDERS]), *([others] if rest else [])]
 
 
 def _write_facets(connection: sqlite3.Connection, columns: Arrays, facts: Facts, domains: list[str]) -> None:

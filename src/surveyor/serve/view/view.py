@@ -112,13 +112,17 @@ class View:
         """Return counts, bounds and settings of the survey."""
         return self._result({**self._generation.about["summary"], "position": self._generation.position})
 
-    def curve(self) -> Result:
+    def curve(self, *, points: int = 2_000) -> Result:
         """Return the bounds of coverage by the number of fetched pages; from the crawl, if it has written them."""
-        points = self._live_curve()
-        if points is None:
+        columns = self._live_curve()
+        if columns is None:
             rows = self._ask("SELECT pages, seconds, at_least, at_most, sampled FROM curve ORDER BY rowid")
-            points = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in CURVE]
-        return self._result(dict(zip(CURVE, points, strict=True)))
+            columns = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in CURVE]
+        size = len(columns[0])
+        kept = (
+            sorted({round(at) for at in np.linspace(0, size - 1, max(2, min(points, size))).tolist()}) if size else []
+        )
+        return self._result({name: [column[at] for at in kept] for name, column in zip(CURVE, columns, strict=True)})
 
     def _live_curve(self) -> list[list[float | None]] | None:
         """Return the columns of `live/curve.tsv`; None without a valid one."""
