@@ -219,6 +219,10 @@ def queries(path: Path) -> None:
                 cpu.append(1e3 * (time.thread_time() - worked))
             times = [f"{np.quantile(values, at):.1f}" for values in (cpu, wall) for at in (0.5, 0.99)]
             rows.append([name, *times, f"{len(json.dumps(result)) / 1e3:.0f}"])
+    status = Path("/proc/self/status")
+    if status.is_file():  # pages of mapped files can be taken back by the system; others count
+        lines = [line.split() for line in status.read_text("ascii").splitlines() if line.startswith("Rss")]
+        print("memory in MB:", {name.strip(":"): round(int(size) / 1e3) for name, size, _ in lines})
     print(markdown(["query", "CPU ms, median", "p99", "wall ms, median", "p99", "kB of JSON"], rows))
 
 
