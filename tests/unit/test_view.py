@@ -439,9 +439,12 @@ def test_the_curve_of_the_crawl_is_preferred(path: Path, tmp_path: Path) -> None
     curve = copy / "live" / "curve.tsv"
     with View.open(copy) as view:
         computed = view.curve()
-        curve.write_text("1\t0.5\t0.1\t0.9\tnan\n2\t1\t0.2\t0.8\t0.3\n")
-        assert view.curve()["at_least"] == [0.1, 0.2]
-        assert view.curve()["sampled"] == [None, 0.3]
+        rows = [f"{page}\t{page}\t{page / 100}\t0.9\t{'nan' if page < 10 else 0.3}\n" for page in range(1, 11)]
+        curve.write_text("".join(rows))
+        assert view.curve()["at_least"] == [page / 100 for page in range(1, 11)]
+        assert view.curve()["sampled"] == [*[None] * 9, 0.3]
+        curve.write_text("".join(rows[:9]))  # a crawl of seconds
+        assert view.curve() == computed
         for wrong in ("", "1\t2\n", "a\tb\tc\td\te\n", "\xff", "1\t1\t1\t1\t1\n" * 400_000):
             curve.write_text(wrong, encoding="latin-1")
             assert view.curve() == computed

@@ -43,6 +43,7 @@ STATE, CURVE, COMMANDS, DRAFT = "state.json", "curve.tsv", "commands", "draft"
 VERSION = 1
 LONGEST_STATE, LONGEST_CURVE, LONGEST_COMMAND = 1_000_000, 1_000_000, 10_000  # bytes
 MOST_POINTS = 2_000  # rows of the curve
+ENOUGH = 10  # rows below which the curve says little: the crawl took seconds
 MOST_COMMANDS = 100  # taken at a time
 STALE = 30.0  # seconds after which a state that was not replaced is that of a process that is gone
 STALE_HERE = 120.0  # the same if its process exists on this machine: it may be compiling kernels, or hang
@@ -95,6 +96,11 @@ def curve(folder: Path | str) -> Curve:
     rows = list(read_points(Path(folder)))
     table = np.array(rows, np.float64).reshape(len(rows), len(Curve._fields))
     return Curve(*(np.ascontiguousarray(column) for column in table.T))
+
+
+def has_curve(folder: Path | str) -> bool:
+    """Return whether the growth of the coverage was recorded at enough points; a crawl of seconds has few."""
+    return bool(curve(folder).pages.size >= ENOUGH)
 
 
 def send(folder: Path | str, command: str, value: str | None = None) -> str:

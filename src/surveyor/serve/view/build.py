@@ -193,8 +193,7 @@ def _write_facets(connection: sqlite3.Connection, columns: Arrays, facts: Facts,
 
 def _curve(survey: Survey) -> list[list[Any]]:
     """Return pages, seconds, at_least, at_most and sampled after some of the fetched pages."""
-    recorded = published.curve(survey.folder).pages.size > 0  # by the crawl: `View.curve` returns that one
-    if not survey.keeps_graph or survey.visits > CURVE_VISITS or recorded:
+    if not survey.keeps_graph or survey.visits > CURVE_VISITS or published.has_curve(survey.folder):
         return [[] for _ in TABLES["curve"]]
     history = survey.history()
     count = history.pages.size

@@ -113,12 +113,12 @@ class View:
         return self._result({**self._generation.about["summary"], "position": self._generation.position})
 
     def curve(self, *, points: int = 2_000) -> Result:
-        """Return the bounds of coverage by the number of fetched pages; from the crawl, if it has written them."""
+        """Return the bounds of coverage by the number of fetched pages; from the crawl, unless it was short."""
         live = published.curve(self._survey.folder)
         columns: list[list[Any]] = [
             [value if isfinite(value) else None for value in column.tolist()] for column in live
         ]
-        if not columns[0]:
+        if len(columns[0]) < published.ENOUGH:
             rows = self._ask(f"SELECT {', '.join(CURVE)} FROM curve ORDER BY rowid")  # noqa: S608
             columns = [list(column) for column in zip(*rows, strict=True)] or columns
         size = len(columns[0])

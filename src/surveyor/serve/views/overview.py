@@ -73,10 +73,10 @@ def parts(site: Site, name: str) -> dict[str, str]:
 
 
 def points(site: Site, folder: Path) -> list[dict[str, Any]]:
-    """Return the growth of the coverage as rows: as the crawl published it, else that of the tables."""
+    """Return the growth of the coverage as rows: as the crawl published it, or that of the tables if it was short."""
     curve = published.curve(folder)
     columns = [[None if math.isnan(value) else value for value in column.tolist()] for column in curve]
-    if not columns[0] and (view := site.tables.open(folder)) is not None:
+    if len(columns[0]) < published.ENOUGH and (view := site.tables.open(folder)) is not None:
         found = view.curve()
         columns = [found[name] for name in CURVE]
     return [dict(zip(CURVE, row, strict=True)) for row in zip(*columns, strict=True)]
