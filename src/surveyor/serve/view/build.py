@@ -37,6 +37,7 @@ from surveyor.serve.view.generation import Generation, building, current, draft_
 from surveyor.serve.view.pages import Arrays, Facts, Folders, Interned, computed, domains_of, values_of
 from surveyor.serve.view.schema import CODED, COMPUTED, DATABASE, FACETS, GRAPH, KEPT, STATUSES, TABLES
 from surveyor.stopping import ProgressCallback, silent
+from surveyor.store import published
 from surveyor.store.directory import SurveyFolder
 from surveyor.survey.overview import folders as top_folders
 
@@ -192,7 +193,8 @@ def _write_facets(connection: sqlite3.Connection, columns: Arrays, facts: Facts,
 
 def _curve(survey: Survey) -> list[list[Any]]:
     """Return pages, seconds, at_least, at_most and sampled after some of the fetched pages."""
-    if not survey.keeps_graph or survey.visits > CURVE_VISITS:
+    recorded = published.curve(survey.folder).pages.size > 0  # by the crawl: `View.curve` returns that one
+    if not survey.keeps_graph or survey.visits > CURVE_VISITS or recorded:
         return [[] for _ in TABLES["curve"]]
     history = survey.history()
     count = history.pages.size

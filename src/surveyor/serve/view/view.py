@@ -12,6 +12,7 @@ import sqlite3
 import threading
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +26,7 @@ from surveyor.serve.view.links import Links, out_links, visit_rows
 from surveyor.serve.view.paging import PageQuery, Rows, check_limit
 from surveyor.serve.view.schema import CODED, DATABASE, FACETS, SORTS, STATUSES, TABLES
 from surveyor.serve.view.sql import run_query
-from surveyor.store import layout
+from surveyor.store import published
 from surveyor.store.directory import SurveyFolder
 
 if TYPE_CHECKING:
@@ -40,8 +41,7 @@ RANGES = frozenset({"http_status", "depth", "share", "position", "in_links", "ou
     "fetched_at", "visits", "mass"
 })  # fmt: skip
 PAGING = ("rows", "next", "previous", "total", "first")
-CURVE = ("pages", "seconds", "at_least", "at_most", "sampled")
-LONGEST_CURVE = 2_000_000  # bytes
+CURVE = published.Curve._fields
 
 
 class View:
@@ -114,29 +114,18 @@ class View:
 
     def curve(self, *, points: int = 2_000) -> Result:
         """Return the bounds of coverage by the number of fetched pages; from the crawl, if it has written them."""
-        columns = self._live_curve()
-        if columns is None:
-            rows = self._ask("SELECT pages, seconds, at_least, at_most, sampled FROM curve ORDER BY rowid")
-            columns = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in CURVE]
+        live = published.curve(self._survey.folder)
+        columns: list[list[Any]] = [
+            [value if isfinite(value) else None for value in column.tolist()] for column in live
+        ]
+        if not columns[0]:
+            rows = self._ask(f"SELECT {', '.join(CURVE)} FROM curve ORDER BY rowid")  # noqa: S608
+            columns = [list(column) for column in zip(*rows, strict=True)] or columns
         size = len(columns[0])
         kept = (
             sorted({round(at) for at in np.linspace(0, size - 1, max(2, min(points, size))).tolist()}) if size else []
         )
         return self._result({name: [column[at] for at in kept] for name, column in zip(CURVE, columns, strict=True)})
-
-    def _live_curve(self) -> list[list[float | None]] | None:
-        """Return the columns of `live/curve.tsv`; None without a valid one."""
-        live = self._survey.folder / "live"
-        try:
-            if live.is_symlink():
-                return None
-            text = layout.read_inside(live, "curve.tsv", LONGEST_CURVE).decode("ascii")
-            rows = [[float(cell) for cell in line.split("\t")] for line in text.splitlines()]
-            if not rows or any(len(row) != len(CURVE) for row in rows):
-                return None
-        except (OSError, ValueError, SurveyError):
-            return None
-        return [[value if np.isfinite(value) else None for value in column] for column in zip(*rows, strict=True)]
 
     def pages(self, query: PageQuery | None = None) -> Result:
         """Return a page of known URLs: rows, next, previous, total, first, facets."""
