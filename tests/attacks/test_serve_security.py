@@ -218,6 +218,7 @@ def test_every_response_has_the_headers(visitor: Visitor, path: str) -> None:
     assert "server" not in headers
     assert "unsafe" not in headers["content-security-policy"]
     assert "access-control-allow-origin" not in headers
+    assert headers["referrer-policy"] == "same-origin"  # with no-referrer, browsers send forms with the origin null
 
 
 @attack(

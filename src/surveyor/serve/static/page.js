@@ -99,6 +99,22 @@ function polling(element) {
   setTimeout(look, 1000);
 }
 
+/** Reload when the tables of a survey have been made. */
+function tables() {
+  const look = async () => {
+    try {
+      if ((await fetch(location.href)).status !== 503) {
+        location.reload();
+        return;
+      }
+    } catch {
+      // the server may be gone for a moment
+    }
+    setTimeout(look, 1500);
+  };
+  setTimeout(look, 1500);
+}
+
 /** Apply the filters of a form while typing, by fetching the same page. */
 function filtering(form) {
   let timer;
@@ -168,4 +184,5 @@ const main = document.querySelector("main[data-events]");
 if (main) live(main);
 for (const element of document.querySelectorAll("[data-poll]")) polling(element);
 for (const form of document.querySelectorAll("form[data-filter]")) filtering(form);
+if (document.querySelector("[data-tables]")) tables();
 document.querySelector(".tabs [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
