@@ -31,7 +31,20 @@ FLAGS = [
 LOOPBACK = ("127.0.0.1",)
 CANARY = "surveyorCanary"  # what hostile content calls: nothing may
 SECONDS = 60.0  # a busy machine needs
-VIEWS = ("overview", "pages", "map", "fix", "hosts", "blocked", "community", "sample", "freshness", "compare", "sql", "settings")
+VIEWS = (
+    "overview",
+    "pages",
+    "map",
+    "fix",
+    "hosts",
+    "blocked",
+    "community",
+    "sample",
+    "freshness",
+    "compare",
+    "sql",
+    "settings",
+)
 
 
 @contextmanager

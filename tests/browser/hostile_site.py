@@ -81,7 +81,9 @@ def pages() -> dict[str, str | int]:
         else:
             body = text
         links.append(f'<p><a href="{escape(path)}">{escape(anchor)}</a></p>')
-        found[path] = page(title, body, f'<a href="/">home</a> <a href="/closed{number}{escape(quote(text[:80]))}">x</a>')
+        found[path] = page(
+            title, body, f'<a href="/">home</a> <a href="/closed{number}{escape(quote(text[:80]))}">x</a>'
+        )
     for start in range(0, len(links), 50):
         found[f"/list/{start}"] = page(f"List {start}", "", "".join(links[start : start + 50]))
     foreign = "".join(f'<a href="{escape(text)}">out</a>' for text in TEXTS if len(text) < 500)

@@ -100,7 +100,7 @@ def test_a_first_crawl_is_started_paused_resumed_and_watched_to_its_goal(
         assert fact(page, "pages fetched") > before
         bounds = [float(text.rstrip(" %")) for text in page.locator("#live-bounds .big .number").all_inner_texts()]
         assert 60 <= bounds[0] <= bounds[1] <= 100
-        expect(page.locator("#live-curve svg")).to_be_visible()
+        expect(page.get_by_role("img", name="bounds of coverage")).to_be_visible()
         assert page.get_by_role("button", name="Resume the crawl").is_visible()
 
 
@@ -133,7 +133,7 @@ def test_a_crawl_of_a_terminal_is_controlled_from_the_page(
             page.get_by_role("button", name="Stop").click()
             expect(page.get_by_role("button", name="Resume the crawl")).to_be_visible()
         said, _ = crawl.communicate(timeout=SECONDS)
-        assert crawl.returncode == 130, said  # as after Ctrl-C
+        assert crawl.returncode == 3, said  # it ended before its goal
     finally:
         if crawl.poll() is None:
             crawl.kill()

@@ -189,7 +189,11 @@ def asked(base: str, path: str, method: str = "GET", body: str = "", **headers: 
             connection.putheader("Content-Length", str(len(body)))
         connection.endheaders(body.encode() if body else None)
         answer = connection.getresponse()
-        return answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read().decode("utf-8", "replace")
+        return (
+            answer.status,
+            {name.lower(): value for name, value in answer.getheaders()},
+            answer.read().decode("utf-8", "replace"),
+        )
     finally:
         connection.close()
 
@@ -212,7 +216,9 @@ TRAVERSALS = [
 ]
 
 
-@attack("paths that lead out of a folder", area=AREA, must_hold="404, without a word of any file", inputs=len(TRAVERSALS))
+@attack(
+    "paths that lead out of a folder", area=AREA, must_hold="404, without a word of any file", inputs=len(TRAVERSALS)
+)
 def test_no_path_leads_out(base: str) -> None:
     for path in TRAVERSALS:
         status, _, text = asked(base, path)
@@ -221,7 +227,15 @@ def test_no_path_leads_out(base: str) -> None:
         assert "root:" not in text, path
 
 
-HOSTS = ["evil.example", "evil.example:{port}", "127.0.0.1.evil.example:{port}", "127.0.0.1:1", "127.0.0.1", "", "a@127.0.0.1:{port}"]
+HOSTS = [
+    "evil.example",
+    "evil.example:{port}",
+    "127.0.0.1.evil.example:{port}",
+    "127.0.0.1:1",
+    "127.0.0.1",
+    "",
+    "a@127.0.0.1:{port}",
+]
 HOSTS += ["127.0.0.1:{port}.evil.example", "[::1]:1", "localhost:{port}/x", "192.0.2.1:{port}"]
 
 
@@ -236,7 +250,11 @@ def test_other_names_are_refused(base: str) -> None:
             assert "rows" not in text, name
 
 
-@attack("a name of an attacker that resolves to this machine, in a browser (DNS rebinding)", area=AREA, must_hold="421, no data")
+@attack(
+    "a name of an attacker that resolves to this machine, in a browser (DNS rebinding)",
+    area=AREA,
+    must_hold="421, no data",
+)
 def test_rebinding(browser: Browser, base: str) -> None:
     port = urlsplit(base).port
     with visiting(browser, base, also=("rebound.test",)) as visitor:
@@ -262,7 +280,12 @@ ORIGINS: list[dict[str, str]] = [
 ]
 
 
-@attack("changes that another site asks for, as raw requests", area=AREA, must_hold="403, nothing changes", inputs=len(ORIGINS))
+@attack(
+    "changes that another site asks for, as raw requests",
+    area=AREA,
+    must_hold="403, nothing changes",
+    inputs=len(ORIGINS),
+)
 def test_other_origins_change_nothing(base: str, place: Path) -> None:
     host = urlsplit(base).netloc
     before = sorted(path.name for path in place.iterdir())
