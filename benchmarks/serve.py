@@ -30,7 +30,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
 
 from benchmarks import memory
@@ -46,6 +46,7 @@ from surveyor.serve.views.sql import EXAMPLES
 from surveyor.stopping import Pages
 
 TICK = os.sysconf("SC_CLK_TCK")
+SLICE = "select * from pages where id >"
 PATIENCE = 1800.0  # seconds for the tables of a large survey
 Make = Callable[[], str]
 
@@ -187,12 +188,9 @@ def pages_of(server: Server, name: str, draw: random.Random) -> dict[str, Make]:
         "domains": some("hosts", level=lambda: "domains"),
         "blocked": lambda: f"{root}/blocked",
         "frontier": lambda: f"{root}/blocked?show=frontier",
-        **{
-            view: (lambda view=view: f"{root}/{view}")
-            for view in ("fix", "community", "sample", "freshness", "compare", "settings")
-        },  # type: ignore[misc]
-        "SQL": lambda: f"{root}/sql?q={quote(f'select * from pages where id > {draw.randrange(total)} limit 100')}",
-        "SQL, examples": lambda: f"{root}/sql?q={quote(draw.choice(list(EXAMPLES.values())))}",
+        **{view: some(view) for view in ("fix", "community", "sample", "freshness", "compare", "settings")},
+        "SQL": some("sql", q=lambda: f"{SLICE} {draw.randrange(total)} limit 100"),
+        "SQL, examples": some("sql", q=lambda: draw.choice(list(EXAMPLES.values()))),
     }
 
 
@@ -238,7 +236,8 @@ def time_pages(folder: Path, requests: int, seed: int) -> None:
         found = measure(server, pages_of(server, name, draw), requests, draw)
         rows = [row(page, timed) for page, timed in found.items()]
         print(markdown((f"page, {requests} requests each", "median", "99 %", "CPU", ""), rows))
-        every = Timed(*[sum((list(getattr(one, part)) for one in found.values()), []) for part in Timed._fields])  # type: ignore[arg-type]
+        ones = list(found.values())
+        every = Timed(*([value for one in ones for value in one[part]] for part in range(3)))
         print("\n" + " | ".join(row("all", every)))
         sizes = {field: server.memory(field) for field in ("VmHWM", "VmRSS", "RssAnon", "RssFile")}
         print(

@@ -78,10 +78,9 @@ class Record:
 
     def check(self) -> None:
         """Fail if a page did anything that it should not."""
-        assert not self.foreign
-        assert not self.canary
-        assert not self.dialogs
-        assert [error for error in self.errors if not any(part in error for part in self.accepted)] == []
+        errors = [error for error in self.errors if not any(part in error for part in self.accepted)]
+        done = {"foreign": self.foreign, "canary": self.canary, "dialogs": self.dialogs, "errors": errors}
+        assert not any(done.values()), done
 
 
 class Visitor:
@@ -129,7 +128,7 @@ class Visitor:
 
 @contextmanager
 def visiting(browser: Browser, base: str, also: tuple[str, ...] = (), **options: Any) -> Iterator[Visitor]:
-    """Open a window, and check at the end that its pages did nothing that they should not; `also` are permitted hosts."""
+    """Open a window, and check at the end that its pages did nothing wrong; requests to `also` are permitted."""
     visitor = Visitor(browser, base, also, **options)
     try:
         yield visitor
