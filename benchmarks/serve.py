@@ -47,6 +47,7 @@ from surveyor.stopping import Pages
 
 TICK = os.sysconf("SC_CLK_TCK")
 SLICE = "select * from pages where id >"
+IDLE = 2.0  # seconds after which a server may have closed a connection
 PATIENCE = 1800.0  # seconds for the tables of a large survey
 Make = Callable[[], str]
 
@@ -70,15 +71,18 @@ class Server:
             address = self.process.stdout.readline().strip()
         self.address = urlsplit(address)
         self._connection: http.client.HTTPConnection | None = None
+        self._used_at = 0.0
 
     def get(self, path: str) -> tuple[int, bytes]:
         """Return the status and the body of a response."""
-        if self._connection is None:
+        if self._connection is None or time.monotonic() - self._used_at > IDLE:
             self._connection = http.client.HTTPConnection(self.address.hostname or "", self.address.port, timeout=120)
         try:
             self._connection.request("GET", path)
             answer = self._connection.getresponse()
-            return answer.status, answer.read()
+            body = answer.read()
+            self._used_at = time.monotonic()
+            return answer.status, body
         except (OSError, http.client.HTTPException):
             self._connection = None
             raise
@@ -275,7 +279,7 @@ def compare(folder: Path, program: str, requests: int, seed: int) -> None:
 
         def sql() -> tuple[str, str]:
             query = quote(draw.choice(list(EXAMPLES.values())))
-            return both(f"sql?q={query}", f"-/query?sql={query}")
+            return f"/s/{name}/sql?q={query}", f"/pages.json?sql={query}"
 
         kinds: dict[str, Callable[[], tuple[str, str]]] = {
             "pages by share, counts by status": lambda: both("pages", "pages?_sort_desc=share&_size=50&_facet=status"),

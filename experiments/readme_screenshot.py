@@ -102,7 +102,7 @@ def main() -> None:
             "--scope",
             "any",
             "--delay",
-            "0.1",
+            "0.6",
             "--until",
             "coverage=0.9",
             "--out",

@@ -15,18 +15,19 @@ from urllib.parse import urlsplit
 
 import pytest
 from attack import attack
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, expect
 
 import surveyor as sv
-from browsing import VIEWS, Visitor, built, chromium, serving, visiting
+from browsing import SECONDS, VIEWS, Visitor, built, chromium, serving, until, visiting
 from hostile_site import PLACES, TEXTS, pages
 from loopback import served
 from surveyor.store import published
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser"), pytest.mark.usefixtures("nowhere")]
 
+expect.set_options(timeout=1000 * SECONDS)
 NAME = "hostile"
-AREA = "page of `surveyor serve`"
+AREA = "surveyor serve"
 TOKEN = "a-token-of-a-test-0123456789"  # noqa: S105
 GUESSES = 25
 CONTROL = "\\u0000-\\u0008\\u000b-\\u001f\\u007f-\\u009f"
@@ -44,7 +45,8 @@ INSPECT = f"""() => {{
             .map(link => URL.canParse(link, location.href) ? new URL(link, location.href).protocol : link),
         loose: [...document.querySelectorAll('a[href^="http"]')].filter(one => origin(one.href) !== own
             && !['noreferrer', 'noopener', 'nofollow'].every(word => one.relList.contains(word))).length,
-        forms: [...document.forms].filter(one => origin(new URL(one.getAttribute('action') || '', location.href)) !== own).length,
+        forms: [...document.forms].map(one => new URL(one.getAttribute('action') || '', location.href).origin)
+            .filter(origin => origin !== own).length,
         hidden: (document.documentElement.outerHTML.match(new RegExp({json.dumps(HIDDEN)}, 'gu')) || []),
         wide: document.documentElement.scrollWidth - innerWidth,
     }};
@@ -132,7 +134,7 @@ def computed(visitor: Visitor, kind: str) -> None:
     view = {"check": "fix", "changes": "freshness"}.get(kind, kind)
     visitor.page.goto(f"/s/{NAME}/{view}")
     visitor.page.locator(f"form[action$='/jobs/{kind}'] button").first.click()
-    visitor.page.wait_for_function("!document.querySelector('[data-poll]')")
+    expect(visitor.page.locator("[data-poll]")).to_have_count(0)
     look(visitor, f"/s/{NAME}/{view}")
 
 
@@ -352,8 +354,7 @@ def test_a_page_of_another_origin_reads_and_changes_nothing(browser: Browser, ba
         visitor.record.accepted = ("",)  # the console of the attacker tells of what was refused
         visitor.page.goto(base)  # as a visitor of the page
         visitor.page.goto(other)
-        visitor.page.wait_for_function("window.said")
-        said = dict(visitor.page.evaluate("window.said"))
+        said = dict(until(lambda: visitor.page.evaluate("window.said"), "the attempts of the page"))
         assert said == dict.fromkeys(said, "failed")
         assert len(said) == 7 + len(CHANGES)
         for number in range(len(CHANGES)):

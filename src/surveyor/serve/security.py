@@ -176,7 +176,9 @@ class Guard:
             )
         if scope["method"] not in SAFE:
             self._check_origin(headers)
-        if not self.identity.token or scope["path"].startswith("/static/"):  # the page that asks for the token has a style
+        if not self.identity.token or scope["path"].startswith(
+            "/static/"
+        ):  # the page that asks for the token has a style
             return None
         return await self._check_token(scope, headers, query)
 
