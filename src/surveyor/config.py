@@ -36,7 +36,8 @@ from surveyor.errors import UsageError
 LONGEST = 1_000_000  # bytes of a settings file
 SURVEY_FILE = "survey.toml"  # makes a folder a survey; see `store.layout`
 HIDDEN = "***"  # replaces a secret in output
-OTHERS = frozenset({"SURVEYOR_DATA"})  # variables that are not settings: the folder of benchmark graphs
+# Variables that are not settings: the folder of benchmark graphs, and whether the tests need a browser.
+OTHERS = frozenset({"SURVEYOR_DATA", "SURVEYOR_REQUIRE_BROWSER"})
 SWITCHES = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
 CONTACT = re.compile(r"[!-'*-;=?A-~]+@[!-'*-;=?A-~]+|https?://[!-'*-.0-;=?A-~][!-'*-;=?-~]*")  # visible ASCII only
 CONTACT_LINE = re.compile(r"""^[ \t]*["']?contact["']?[ \t]*=[ \t]*("(?:[^"\\\n]|\\.)*"|'[^'\n]*')""", re.MULTILINE)

@@ -20,7 +20,7 @@ def modules() -> list[Path]:
 def table() -> list[Attack]:
     """Return every attack, by area and then in the order of the files."""
     rows = []
-    for folder in (TESTS.parent, TESTS, *(TESTS / name for name in ("unit", "integration", "docs", "slow"))):
+    for folder in (TESTS.parent, TESTS, *(TESTS / name for name in ("unit", "integration", "browser", "docs", "slow"))):
         if str(folder) not in sys.path:
             sys.path.insert(0, str(folder))
     for path in modules():

@@ -79,6 +79,7 @@ def command(output: Output, *, out: str, rng: int, serve: bool, port: int) -> in
             "why is it first?": ["surveyor", "explain", str(path), web.seeds[0]],
             "what is blocked?": ["surveyor", "top", str(path), "--blocked"],
             "your own site": ["surveyor", "https://docs.example.org", "--contact", "you@example.org"],
+            "see it on a page": ["surveyor", "serve", str(path), "--open"],
         }
         output.next_steps(steps)
     return code

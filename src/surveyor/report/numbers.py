@@ -105,11 +105,18 @@ def size(bytes_: float) -> str:
     return f"{bytes_:.0f} bytes"
 
 
+UNSEEN = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})  # categories of Unicode
+
+
 def printable(text: str) -> str:
-    """Escape control characters and invalid UTF-8, so that text from the web cannot control the terminal."""
+    r"""Escape control characters, separators of lines and invalid UTF-8: text from the web cannot control a terminal.
+
+    >>> print(printable("one\u2028two\x1b[31m"))
+    one\u2028two\x1b[31m
+    """
     if text.isprintable():
         return text
-    return "".join(_escaped(char) if unicodedata.category(char)[0] == "C" else char for char in text)
+    return "".join(_escaped(char) if unicodedata.category(char) in UNSEEN else char for char in text)
 
 
 def _escaped(char: str) -> str:

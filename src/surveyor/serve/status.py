@@ -48,6 +48,7 @@ def snapshot(site: Site, folder: Path) -> dict[str, Any]:
         "command": "crawl",
         "ending": None,
         "goal": "",
+        "goal_coverage": None,
         "strategy": "",
         **dict.fromkeys(COUNTS, 0),
         "coverage": None,
@@ -62,6 +63,7 @@ def snapshot(site: Site, folder: Path) -> dict[str, Any]:
         manifest = Manifest.read(folder)
         found |= {"seeds": list(manifest.seeds[:20]), "goal": str(manifest.setting("until"))}
         found["strategy"] = str(manifest.setting("strategy"))
+        found["goal_coverage"] = _goal(found["goal"])  # the goal in a published state is a sentence
     except (SurveyorError, OSError) as error:
         found["problem"] = error.problem if isinstance(error, SurveyorError) else str(error)
     if state is not None:
@@ -80,7 +82,6 @@ def snapshot(site: Site, folder: Path) -> dict[str, Any]:
     job = site.jobs.find("crawl", folder)
     if job is not None and job.is_running and not running:
         found |= {"status": "starting", "command": "crawl"}
-    found["goal_coverage"] = _goal(found["goal"])
     coverage = found["coverage"]
     if coverage is not None and found["best_possible"] is None:
         found["best_possible"] = coverage["at_most"]

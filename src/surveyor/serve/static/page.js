@@ -32,20 +32,30 @@ function copying(root) {
   }
 }
 
-/** Replace a part, unless somebody is typing in it; the focus stays on the same control. */
+/** What tells a control from others of its part, before and after the part is replaced. */
+function nameOf(control) {
+  return control.id || control.getAttribute("href") || `${control.name ?? ""} ${control.value || control.textContent}`;
+}
+
+/** Replace a part, unless somebody is typing in it; the focus stays on the same control, and what is open stays open. */
 function replacePart(id, html) {
   const part = document.getElementById(id);
   if (!part) return;
   const focused = part.contains(document.activeElement) ? document.activeElement : null;
   if (focused && focused.matches("input, select, textarea")) return;
-  const name = focused && (focused.id || focused.getAttribute("href"));
   const template = document.createElement("template");
   template.innerHTML = html; // made and escaped by the server; the policy of the page forbids scripts in it
+  if (template.innerHTML === part.innerHTML) return;
+  const name = focused && nameOf(focused);
+  const open = [...part.querySelectorAll("details[open] > summary")].map(nameOf);
   part.replaceChildren(template.content);
   localTimes(part);
-  if (name) {
-    [...part.querySelectorAll("a, button")].find((one) => one.id === name || one.getAttribute("href") === name)?.focus();
+  for (const summary of part.querySelectorAll("details > summary")) {
+    if (open.includes(nameOf(summary))) summary.parentElement.open = true;
   }
+  if (!focused) return;
+  const controls = [...part.querySelectorAll("a, button, summary")];
+  (controls.find((one) => nameOf(one) === name) ?? controls.find((one) => one.matches("button:enabled")))?.focus();
 }
 
 /** Follow the events of a page. */
