@@ -1,15 +1,16 @@
-"""Audit real sites with planted faults: those found, and the broken links beside those of linkchecker.
+"""Audit real sites with planted faults: those found, and the broken links beside those of linkchecker and lychee.
 
     python -m benchmarks.site_audit --site python=FOLDER --site nodejs=FOLDER [--tls valgrind=FOLDER]
-        [--linkchecker PROGRAM] [--keep DIR]
+        [--linkchecker PROGRAM] [--lychee PROGRAM] [--keep DIR]
 
 Each FOLDER is a static site with an `index.html`, such as a documentation package of Debian. It is served on loopback
 by a process of its own, with the faults of `planted_faults.py`; `--tls` serves one by https, with a certificate that
 expires soon. For each site:
 
 - `surveyor check URL --external --resources` must find every planted fault; hosts on other machines are not looked up;
-- with `--linkchecker`, both programs check the links of the site in the same run, in turn; the broken URLs
-  that only one of them reports are printed, and the ratio of their times.
+- with `--linkchecker` and `--lychee`, the programs check the links of the site in the same run, in turn; the broken
+  URLs that only one of two reports are printed, and the ratio of their times. lychee does not follow links: it gets the
+  URLs of all pages that surveyor read, and is told to request URLs of the site only.
 
 `--keep` keeps the surveys and the findings as JSON, to read a sample of them.
 """
@@ -33,12 +34,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote, urljoin, urlsplit
 
+import surveyor
 from benchmarks.certificates import certificate
 from benchmarks.planted_faults import Plan, plan
 from benchmarks.table import markdown
 from surveyor.check.rules import RULES
 
 MOST = 3_600.0  # seconds of one program
+OK = 200
 LINKS = ("broken-link", "failing-link", "redirect-loop", "broken-resource")
 CONFIG = "[checking]\nmaxrequestspersecond=100000\nsslverify=0\nrecursionlevel=-1\n"
 REPEATABLE = {"SURVEYOR_CONTACT": "me@example.org", "SURVEYOR_DELAY": "0", "SURVEYOR_BACKOFF": "0.1"}
@@ -128,6 +131,23 @@ def links_of(program: str, url: str, folder: Path) -> tuple[set[str], Run]:
     return {one for one in found if one.startswith(url)}, done
 
 
+def lychee_links(program: str, url: str, folder: Path, survey: Path) -> tuple[set[str], Run]:
+    """Return the broken URLs of the site that lychee reports, given all pages of a survey."""
+    inputs = folder / "pages.txt"
+    with surveyor.open(survey) as done:
+        pages = [one for _, one, visit in done.pages() if one.startswith(url) and visit and visit.status == OK]
+    inputs.write_text("".join(f"{one}\n" for one in pages), "utf-8")
+    words = [program, "--config", os.devnull, "--format", "json", "--no-progress", "--insecure", "--max-retries", "0"]
+    words += ["--host-request-interval", "0ms", "--scheme", urlsplit(url).scheme, "--exclude", "."]
+    words += ["--include", f"^{re.escape(url)}", "--files-from", str(inputs)]  # no other host, not even this machine
+    ran = run(words)
+    if ran.code not in (0, 2):  # 2: links are broken
+        raise SystemExit(f"lychee: exit code {ran.code}: {ran.err[-500:]}")
+    report = json.loads(ran.out)
+    failed = [one for found in ("error_map", "timeout_map") for page in report.get(found, {}).values() for one in page]
+    return {spelling(one["url"]) for one in failed if one["url"].startswith(url)}, ran
+
+
 def broken_url(finding: dict[str, Any]) -> str:
     """Return the URL that cannot be read, whatever names it: a link, a resource, a sitemap, a canonical URL."""
     rule, message = finding["rule"], finding["message"]
@@ -137,21 +157,26 @@ def broken_url(finding: dict[str, Any]) -> str:
     return named[1] if named else ""
 
 
-def compare(name: str, url: str, ours: tuple[list[dict[str, Any]], Run], theirs: tuple[set[str], Run]) -> list[str]:
+def compare(
+    name: str, url: str, ours: tuple[list[dict[str, Any]], Run], peer: str, theirs: tuple[set[str], Run]
+) -> list[str]:
     """Return a row that compares the broken links of both programs; print the differences."""
     findings, own = ours
     broken = {spelling(one) for one in map(broken_url, findings) if one.startswith(url)}
     found, other = theirs
-    for who, only in (("surveyor", broken - found), ("linkchecker", found - broken)):
+    for who, only in (("surveyor", broken - found), (peer, found - broken)):
         for one in sorted(only)[:20]:
             print(f"{name}: only {who}: {one}", flush=True)
     return [
         name,
+        peer,
         f"{len(broken & found):,}",
         f"{len(broken - found):,}",
         f"{len(found - broken):,}",
         f"{own.seconds:.1f}",
         f"{other.seconds:.1f}",
+        f"{own.cpu:.1f}",
+        f"{other.cpu:.1f}",
         f"{own.seconds / other.seconds:.2f}",
         f"{own.cpu / other.cpu:.2f}",
     ]
@@ -162,6 +187,7 @@ def main() -> None:
     parser.add_argument("--site", action="append", default=[], metavar="NAME=FOLDER")
     parser.add_argument("--tls", metavar="NAME=FOLDER")
     parser.add_argument("--linkchecker", metavar="PROGRAM")
+    parser.add_argument("--lychee", metavar="PROGRAM")
     parser.add_argument("--keep", type=Path, metavar="DIR")
     options = parser.parse_args()
     sites = [(word, False) for word in options.site] + ([(options.tls, True)] if options.tls else [])
@@ -170,10 +196,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="surveyor-audit-") as place:
         keep = options.keep or Path(place)
         keep.mkdir(parents=True, exist_ok=True)
-        report(sites, Path(place), keep, options.linkchecker)
+        report(sites, Path(place), keep, options.linkchecker, options.lychee)
 
 
-def report(sites: list[tuple[str, bool]], place: Path, keep: Path, linkchecker: str | None) -> None:
+def report(sites: list[tuple[str, bool]], place: Path, keep: Path, linkchecker: str | None, lychee: str | None) -> None:
     """Check the sites, and print what is found and missed."""
     planted, compared, covered = [], [], set[str]()
     lost = 0
@@ -193,11 +219,15 @@ def report(sites: list[tuple[str, bool]], place: Path, keep: Path, linkchecker: 
                 [name, f"{len(faults.expected)}", f"{len(faults.expected) - len(gone)}", f"{len(ours[0]):,}"]
             )
             if linkchecker:
-                compared.append(compare(name, url, ours, links_of(linkchecker, url, place)))
+                compared.append(compare(name, url, ours, "linkchecker", links_of(linkchecker, url, place)))
+            if lychee:
+                found = lychee_links(lychee, url, place, keep / f"{name}.survey")
+                compared.append(compare(name, url, ours, "lychee", found))
     print(markdown(["site", "planted", "found", "findings"], planted))
     print(f"rules without a planted fault: {', '.join(sorted(RULES.keys() - covered)) or 'none'}")
     if compared:
-        titles = ["site", "both", "only surveyor", "only linkchecker", "s", "s, linkchecker", "time ratio", "CPU ratio"]
+        titles = ["site", "other", "both", "only surveyor", "only other", "s", "s, other", "CPU s", "CPU s, other"]
+        titles += ["time ratio", "CPU ratio"]
         print(markdown(titles, compared))
     if lost:
         raise SystemExit(f"{lost} planted faults were not found")

@@ -168,3 +168,27 @@ def test_anchors_that_only_name_a_place_are_not_links() -> None:
     )
     assert found is not None
     assert found.markdown == "# Title of the page\n\nA named paragraph. [B](https://a.example/b)"
+
+
+def test_figures_keep_their_code_tables_and_captions() -> None:
+    listing = "<figure class=listing><pre><code>let pool = 4;</code></pre><figcaption>Listing 7</figcaption></figure>"
+    table = "<FIGURE><table><tr><td>depth</td><td>12 m</td></tr></table></FIGURE>"
+    for region in ("<main>{}</main>", "<div>{}</div>"):
+        found = read(region.format(f"<p>{PROSE * 3}</p>{listing}<p>{PROSE}</p>{table}<p>{PROSE}</p>"))
+        assert "```\nlet pool = 4;\n```" in found.markdown
+        assert "Listing 7" in found.text
+        assert "depth\t12 m" in found.text
+
+
+def test_the_version_of_a_function_is_not_left_out_as_the_date_of_an_article() -> None:
+    body = f"<h2>open()</h2><div class=api_metadata><span>Added in: v1.2</span></div><p>{PROSE * 4}</p>"
+    assert "Added in: v1.2" in read(f"<body><div><div><section>{body}</section></div></div></body>").text
+
+
+def test_addresses_with_apostrophes_and_links_without_content() -> None:
+    body = (
+        "<p><a href=\"/run?code=don't&quot;\">Run</a> and <a href='/icon'></a>wait.</p><a href=/empty></a><p>Last.</p>"
+    )
+    found = read(f"<main>{body}</main>")
+    assert found.text == "Run and wait.\n\nLast."
+    assert found.markdown == "[Run](https://docs.example.org/run?code=don%27t%22) and wait.\n\nLast."

@@ -24,7 +24,7 @@ Resolve = Callable[[str], str | None]  # a reference on the page -> an absolute 
 
 DEEPEST = 6  # levels of headings and of lists
 LONGEST_TITLE = 300  # characters
-_TAG = re.compile(r"""<(/?)(h[1-6]|p|ul|ol|li|pre|br|a)(?:\s+href=["']([^"']*)["'])?\s*/?>""")
+_TAG = re.compile(r"""<(/?)(h[1-6]|p|ul|ol|li|pre|br|a)(?:\s+href=("[^"]*"|'[^']*'))?\s*/?>""")
 _INVISIBLE = re.compile(
     "[\0-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff]"
 )
@@ -144,8 +144,12 @@ def blocks(reduced: str, resolve: Resolve) -> list[Block]:
     reader = _Reader(resolve)
     parts = _TAG.split(reduced)
     reader.text(parts[0])
-    for slash, name, href, text in zip(*(parts[at::4] for at in (1, 2, 3, 4)), strict=True):
-        reader.tag(name, href or "", closing=bool(slash))
+    tags = [*zip(*(parts[at::4] for at in (1, 2, 3, 4)), strict=True)]
+    anchors = [slash for slash, name, *_ in tags if name == "a"]
+    is_closed = iter([bool(slash) for slash in anchors[1:]] + [False])  # whether the end of an anchor comes next
+    for slash, name, href, text in tags:
+        if name != "a" or next(is_closed) or slash:  # Resiliparse does not close anchors without content
+            reader.tag(name, (href or "")[1:-1], closing=bool(slash))
         if text:
             reader.text(text)
     reader.flush()

@@ -35,6 +35,7 @@ SHORT = 200  # characters: shorter texts have their declared language
 NEAR = 1.05  # ratio of the distance to a declared language and to the closest one
 _REGION = "main, [role=main]"
 _LEFT_OUT = ["nav", "[role=navigation]", "aside", "[role=complementary]", "[role=banner]", "[role=contentinfo]", "form"]
+_FIGURE = re.compile(r"<(/?)fig(?:ure|caption)\b", re.IGNORECASE)  # Resiliparse leaves it out, with the code in it
 _OUTSIDE = ["header", "footer"]  # within a main region they belong to the content
 _SCRIPTS = (  # characters, least share of the letters, languages; the first that applies
     (re.compile(r"[\u3041-\u30ff]"), 0.1, ("ja",)),
@@ -53,7 +54,7 @@ _REDUCED: dict[str, Any] = {
     "alt_texts": False,
     "links": True,
     "comments": False,
-    "post_meta": False,
+    "post_meta": True,  # also "Added in version 2" of a function
 }
 
 
@@ -137,6 +138,7 @@ def _region(html: str) -> tuple[str, str, bool]:
 def _reduced(html: str, *, is_declared: bool) -> str:
     from resiliparse.extract.html2text import extract_plain_text
 
+    html = _FIGURE.sub(r"<\1div", html)
     left_out = _LEFT_OUT + ([] if is_declared else _OUTSIDE)
     whole: str = extract_plain_text(html, main_content=False, skip_elements=left_out, **_REDUCED)
     if is_declared:
