@@ -27,8 +27,9 @@ CHILD = Path(__file__).with_name("foreign_child.py")
 PRECIOUS = b"precious\n" * 200
 Craft = Callable[[Path, Path], None]  # the survey, and a folder outside it
 CRAFTED: dict[str, Craft] = {}
-CALLS: dict[str, list[str] | None] = {  # None: it takes no survey
+CALLS: dict[str, list[str] | None] = {  # None: it takes no survey, or runs until it is stopped
     "status": ["{survey}"],
+    "steer": ["{survey}", "pause"],
     "top": ["{survey}"],
     "rank": ["{survey}", "--report", "{out}/rank.html"],
     "check": ["{survey}"],
@@ -64,6 +65,7 @@ CALLS: dict[str, list[str] | None] = {  # None: it takes no survey
     "scout": ["{survey}", "--walks", "5", "--until", "minutes=0.05", "--contact", "me@example.org"],
     "watch": ["{survey}", "--once", "--rate", "10/day", "--contact", "me@example.org"],
     "config trust": ["{survey}"],  # last: it vouches for what the survey says
+    "serve": None,  # test_serve_security.py and tests/browser open such surveys
     "try": None,
     "demo": None,
     "init": None,

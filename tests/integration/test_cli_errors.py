@@ -32,7 +32,7 @@ from surveyor.kernels._cache import CacheFolder
     [
         (["rnak"], "There is no command rnak. Did you mean rank?"),
         (["graph", "bild"], "There is no command bild. Did you mean build?"),
-        (["nonsense"], "Commands: crawl, scout, watch, status, graph, rank"),
+        (["nonsense"], "Commands: crawl, scout, watch, status, steer, graph, rank"),
         (["rank", "x", "--tolerence", "1"], "Did you mean --tolerance?"),
         (["rank", "x", "--hlep"], "Did you mean --help?"),
         (["top", "x", "--count", "5"], "No option --count. Did you mean --top?"),
