@@ -100,8 +100,16 @@ class Server:
     @property
     def cpu(self) -> float:
         """CPU time of the process itself, in seconds."""
+        return self._times(11)
+
+    @property
+    def children(self) -> float:
+        """CPU time of the processes that it started and that have ended, in seconds."""
+        return self._times(13)
+
+    def _times(self, first: int) -> float:
         fields = Path(f"/proc/{self.process.pid}/stat").read_text("utf-8").rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / TICK
+        return (int(fields[first]) + int(fields[first + 1])) / TICK
 
     def memory(self, field: str) -> float:
         """Return one of the sizes in /proc/PID/status, in MB."""
@@ -240,8 +248,11 @@ def time_pages(folder: Path, requests: int, seed: int) -> None:
         found = measure(server, pages_of(server, name, draw), requests, draw)
         rows = [row(page, timed) for page, timed in found.items()]
         print(markdown((f"page, {requests} requests each", "median", "99 %", "CPU", ""), rows))
-        ones = list(found.values())
-        every = Timed(*([value for one in ones for value in one[part]] for part in range(3)))
+        every = Timed([], [], [])
+        for one in found.values():
+            every.seconds.extend(one.seconds)
+            every.cpu.extend(one.cpu)
+            every.statuses.extend(one.statuses)
         print("\n" + " | ".join(row("all", every)))
         sizes = {field: server.memory(field) for field in ("VmHWM", "VmRSS", "RssAnon", "RssFile")}
         print(
@@ -359,25 +370,31 @@ def crawl(folder: Path, pages: int) -> None:
 
 def stream(streams: int, pages: int, rounds: int) -> None:
     """Print how much longer a crawl takes that so many event streams follow."""
-    found: dict[int, list[dict[str, float]]] = {0: [], streams: []}
+    found: dict[int, list[dict[str, float]]] = {0: [], 1: [], streams: []}
     with tempfile.TemporaryDirectory() as place:
         root = Path(place)
         with surveyor(root) as server:
             for turn in range(-1, rounds):
-                for number in (0, streams) if turn % 2 else (streams, 0):
+                for number in list(found) if turn % 2 else [*reversed(found)]:
                     one = followed(root, server, number, pages, f"{turn + 1}-{number}")
                     if turn >= 0:  # the first compiles kernels
                         found[number].append(one)
     rows = []
-    for what in ("seconds", "cpu", "server cpu", "received"):
+    for what in ("seconds", "cpu", "server cpu", "tables cpu", "received"):
         values = {number: [one[what] for one in runs] for number, runs in found.items()}
-        medians = {number: statistics.median(ones) for number, ones in values.items()}
-        ratios = [b / a if a else float("nan") for a, b in zip(values[0], values[streams], strict=True)]
-        shown = f"{statistics.median(ratios):.3f} ({min(ratios):.3f}–{max(ratios):.3f})"
-        rows.append(
-            (what, *(f"{medians[number]:.2f}" for number in (0, streams)), shown if what in ("seconds", "cpu") else "")
-        )
-    print(markdown((f"crawl of {pages:,} pages, {rounds} rounds", "no stream", f"{streams} streams", "ratio"), rows))
+        cells = [f"{statistics.median(ones):.2f}" for ones in values.values()]
+        ratios = [b / a for a, b in zip(values[0], values[streams], strict=True) if a]
+        known = what in ("seconds", "cpu") and ratios
+        cells.append(f"{statistics.median(ratios):.3f} ({min(ratios):.3f}–{max(ratios):.3f})" if known else "")
+        rows.append((what, *cells))
+    header = (
+        f"crawl of {pages:,} pages, {rounds} rounds",
+        "no stream",
+        "1 stream",
+        f"{streams} streams",
+        "ratio to none",
+    )
+    print(markdown(header, rows))
     print(f"load of this machine: {os.getloadavg()[0]:.1f}, cores: {os.cpu_count()}")
 
 
@@ -387,12 +404,12 @@ def followed(root: Path, server: Server, streams: int, pages: int, name: str) ->
     words = [sys.executable, "-m", "benchmarks.serve", "--crawl", str(folder), "--pages", str(pages)]
     child = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
     server.wait(f"/s/{name}/overview.json")
-    cpu = server.cpu
+    cpu, children = server.cpu, server.children
     followers = Followers(server, f"/s/{name}/events", streams)
     said, _ = child.communicate()
-    used = server.cpu - cpu
+    used, built = server.cpu - cpu, server.children - children
     followers.close()
-    return {**json.loads(said), "server cpu": used, "received": followers.received / memory.MB}
+    return {**json.loads(said), "server cpu": used, "tables cpu": built, "received": followers.received / memory.MB}
 
 
 def main() -> None:

@@ -351,7 +351,7 @@ def test_a_page_of_another_origin_reads_and_changes_nothing(browser: Browser, ba
     site |= {f"/{number}": POSTING % f"{base[:-1]}{path}" for number, path in enumerate(CHANGES)}
     before = sorted(path.name for path in place.iterdir())
     with served(site) as other, visiting(browser, other) as visitor:
-        visitor.record.accepted = ("",)  # the console of the attacker tells of what was refused
+        visitor.record.accepted = ("",)  # the console of the other page tells of what failed
         visitor.page.goto(base)  # as a visitor of the page
         visitor.page.goto(other)
         said = dict(until(lambda: visitor.page.evaluate("window.said"), "the attempts of the page"))

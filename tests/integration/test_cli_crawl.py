@@ -306,3 +306,10 @@ def test_demo(tmp_path: Path) -> None:
     report = (tmp_path / "demo" / "report.html").read_text("utf-8")
     assert report.count("<figure>") == 4
     assert "true share" in report
+
+
+@pytest.mark.slow
+def test_demo_ends_by_naming_the_page() -> None:
+    made = process("-m", "surveyor", "demo", "--out", "demo")
+    assert made.returncode == 0, made.stderr
+    assert made.stderr.rstrip().endswith("surveyor serve demo/web.survey --open")

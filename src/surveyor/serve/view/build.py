@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import sqlite3
 import sys
 import time
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +45,7 @@ from surveyor.survey.overview import folders as top_folders
 if TYPE_CHECKING:
     from surveyor.survey.survey import Survey
 
+NICE = 10  # the crawl that is followed comes first
 PATIENCE = 20.0
 CURVE_VISITS = 50_000  # of a journal that is replayed for its curve, if the crawl has not written one
 CURVE_POINTS = 2_000
@@ -270,6 +272,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if len(words) != 1 or words[0].startswith("-"):
         sys.stderr.write("usage: python -m surveyor.serve.view.build SURVEY\n")
         return 2
+    if arguments is None:  # a process of its own
+        with suppress(AttributeError, OSError):
+            os.nice(NICE)
     try:
         found = build(words[0])
     except SurveyorError as error:
