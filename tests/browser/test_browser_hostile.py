@@ -351,7 +351,7 @@ def test_a_page_of_another_origin_reads_and_changes_nothing(browser: Browser, ba
     site |= {f"/{number}": POSTING % f"{base[:-1]}{path}" for number, path in enumerate(CHANGES)}
     before = sorted(path.name for path in place.iterdir())
     with served(site) as other, visiting(browser, other) as visitor:
-        visitor.record.accepted = ("",)  # the console of the other page tells of what failed
+        visitor.record.accepted = ("",)  # the console of the other page lists what failed
         visitor.page.goto(base)  # as a visitor of the page
         visitor.page.goto(other)
         said = dict(until(lambda: visitor.page.evaluate("window.said"), "the attempts of the page"))
@@ -374,7 +374,7 @@ def test_a_page_of_another_origin_reads_and_changes_nothing(browser: Browser, ba
 def test_the_token_cannot_be_guessed(browser: Browser, place: Path) -> None:
     with serving(place, "--token", TOKEN) as printed, visiting(browser, printed) as visitor:
         base = printed.partition("?")[0]
-        visitor.record.accepted = ("status of 401",)
+        visitor.record.accepted = ("status of 401", "MIME type")  # without the token there is no style either
         assert TOKEN in printed
         assert visitor.page.goto(base).status == 401  # type: ignore[union-attr]
         assert visitor.page.goto(printed).status == 200  # type: ignore[union-attr]

@@ -176,11 +176,7 @@ class Guard:
             )
         if scope["method"] not in SAFE:
             self._check_origin(headers)
-        if not self.identity.token or scope["path"].startswith(
-            "/static/"
-        ):  # the page that asks for the token has a style
-            return None
-        return await self._check_token(scope, headers, query)
+        return await self._check_token(scope, headers, query) if self.identity.token else None
 
     def _check_origin(self, headers: Headers) -> None:
         """Refuse a change that another site asks for, or that does not say where it comes from."""
