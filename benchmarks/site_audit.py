@@ -10,7 +10,7 @@ expires soon. For each site:
 - `surveyor check URL --external --resources` must find every planted fault; hosts on other machines are not looked up;
 - with `--linkchecker` and `--lychee`, the programs check the links of the site in the same run, in turn; the broken
   URLs that only one of two reports are printed, and the ratio of their times. lychee does not follow links: it gets the
-  URLs of all pages that surveyor read, and is told to request URLs of the site only.
+  URLs of all pages that surveyor read, and requests URLs of the site only.
 
 `--keep` keeps the surveys and the findings as JSON, to read a sample of them.
 """

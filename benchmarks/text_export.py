@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -80,8 +81,7 @@ def run(survey: Path, out: Path, options: list[str]) -> list[str]:
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise SystemExit(f"{' '.join(command)} failed")
-    size = out.stat().st_size
-    out.unlink()
+    size = sum(file.stat().st_size for file in out.parent.iterdir())  # a sitemap may be several files
     cpu = used.ru_utime + used.ru_stime
     return [" ".join(options), f"{seconds:.0f}", f"{cpu:.0f}", f"{used.ru_maxrss / 1024:.0f}", f"{size / 1e6:.1f}"]
 
@@ -101,7 +101,10 @@ def main() -> None:
         )
         rows = []
         for number, options in enumerate(RUNS):
-            rows.append(run(survey, Path(place) / f"out-{number}", options))
+            out = Path(place) / f"{number}" / "out"
+            out.parent.mkdir()
+            rows.append(run(survey, out, options))
+            shutil.rmtree(out.parent)
             print("; ".join(rows[-1]), file=sys.stderr)
         print(markdown(["export", "seconds", "CPU seconds", "MB of memory", "MB written"], rows))
 

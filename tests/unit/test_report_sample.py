@@ -34,7 +34,7 @@ def estimate(value: float, low: float, high: float, *, share: bool = True, ess: 
 
 @pytest.fixture(scope="module")
 def sample() -> Sample:
-    return sv.sample(sv.synthetic_web("small").graph, topic="tld:example", until="steps=2000", rng=3)
+    return sv.sample(sv.synthetic_web("small").graph, topic="tld:example", method="trial", until="steps=2000", rng=3)
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def hostile() -> Sample:
     names = [f"https://www.site{number}.example/" for number in range(7)]
     ring = [*names, BAD]
     graph = sv.Graph.from_edges([(page, ring[place - 1]) for place, page in enumerate(ring)])
-    return sv.sample(graph, topic="everything", until="steps=400", rng=3)
+    return sv.sample(graph, topic="everything", method="trial", until="steps=400", rng=3)
 
 
 # Numbers
@@ -164,6 +164,17 @@ def test_out_degrees_are_always_plotted(sample: Sample) -> None:
     assert list(figures) == ["out-degree", "weights"]
     assert "8 to 15" in figures["out-degree"].svg
     assert "steps of the walks" in figures["weights"].svg
+
+
+def test_independent_draws_have_neither_walks_nor_weights() -> None:
+    drawn = sv.sample(sv.synthetic_web("small").graph, topic="tld:example", method="uniform", until="ess=50", rng=3)
+    summary = full_summary(drawn)
+    figures = sample_plots.all_figures(drawn, summary)
+    assert "weights" not in figures
+    assert not any("walk" in one.about for one in figures.values())
+    page = render(SampleReport(drawn, "<web>", "surveyor sample", summary, figures))
+    assert "by independent draws" in page
+    assert "<dt>R-hat" not in page
 
 
 def test_html_escapes_hostile_names(hostile: Sample) -> None:

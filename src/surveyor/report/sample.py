@@ -466,7 +466,7 @@ def render(report: SampleReport) -> str:
         "pages on topic": count(sample.distinct_pages),
         "pages requested": count(sample.fetches),
         "effective sample size": count(ess),
-        "R-hat": "-" if math.isnan(rhat) else f"{rhat:.3f}",
+        **({} if sample.independent else {"R-hat": "-" if math.isnan(rhat) else f"{rhat:.3f}"}),
         "in-links": in_link_share(sample),
     }
     notes = (*sample.notes, *report.summary.failures)

@@ -44,12 +44,13 @@ class Figure:
 
 
 def all_figures(sample: Sample, summary: SampleSummary) -> dict[str, Figure]:
-    """Return all figures of a sample by file name; none if no step is on topic."""
+    """Return all figures of a sample by file name; none if no step is on topic, none of weights without walks."""
     trace, figures = sample.weighted, dict[str, Figure]()
     if not sample.has_estimates:
         return figures
     for number, one in enumerate([one for one in summary.statistics if one.kind in ("share", "mean")], 1):
-        about = "The estimate with its 95 % interval against pages requested; thin lines are single walks."
+        about = "The estimate with its 95 % interval against pages requested"
+        about += "." if sample.independent else "; thin lines are single walks."
         svg = running_plot(trace, sample.values(one.of), one.label, share=one.kind == "share")
         figures[f"running-{number}"] = Figure(svg, f"Running estimate: {printable(one.label)}", about)
     for breakdown in _with_out_degrees(sample, summary.breakdowns):
@@ -58,6 +59,8 @@ def all_figures(sample: Sample, summary: SampleSummary) -> dict[str, Figure]:
         svg = bins_plot(breakdown) if is_binned else categories_plot(breakdown)
         about = "Shares of the pages on topic with 95 % intervals."
         figures[breakdown.of.replace("_", "-")] = Figure(svg, f"By {breakdown.of.replace('_', ' ')}", about)
+    if sample.independent:
+        return figures
     about = (
         "Walks visit pages with many neighbours more often than others. The weights correct for it: "
         "the plain bars estimate the distribution over the pages on topic."
