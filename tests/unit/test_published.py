@@ -22,6 +22,14 @@ from surveyor.store.layout import check_survey
 SENT = f"{7:020d}-0123abcd.json"
 
 
+COVERAGE: dict[str, Any] = {
+    **dict.fromkeys(("captured", "moving", "waiting", "blocked", "lost"), 0.2),
+    "at_least": 0.2,
+    "at_most": 0.8,
+    "sampled": None,
+}
+
+
 def state(**changes: Any) -> dict[str, Any]:
     """Return a valid state of this process."""
     counts = dict.fromkeys(("pages", "before", "known", "queued", "requests", "bytes", "hosts", "in_progress"), 3)
@@ -72,6 +80,14 @@ def test_what_is_written_is_read(survey: Path) -> None:
     assert sorted(path.name for path in (survey / "live").iterdir()) == ["commands", "state.json"]
 
 
+def test_a_reason_that_is_no_unicode_is_published(survey: Path) -> None:
+    published.write_state(survey, state(coverage=COVERAGE, messages=["disk \udcff é"]))
+    found = published.read(survey)
+    assert found is not None
+    assert found["messages"] == ["disk ? é"]
+    assert found["coverage"] == COVERAGE
+
+
 def test_a_state_without_its_process_is_not_running() -> None:
     child = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
     assert not published.is_running(None)
@@ -100,6 +116,15 @@ def test_a_state_without_its_process_is_not_running() -> None:
         json.dumps(state(pages="3")),
         json.dumps(state(rate=math.nan)),
         json.dumps(state(rate=math.inf)),
+        json.dumps(state(rate=10**400)),  # no float holds it
+        json.dumps(state(left=1e300)),
+        json.dumps(state(written_at=-(10**400))),
+        json.dumps(state(best_possible=1.5)),
+        json.dumps(state(coverage=COVERAGE | {"at_least": 1e308})),
+        json.dumps(state(coverage=COVERAGE | {"captured": -1.0})),
+        json.dumps(state(blocked=[{"reason": "robots", "pages": 2, "mass": 1e308}])),
+        json.dumps(state(goal="\ud800")),  # half of a pair is no text
+        json.dumps(state(messages=["\udcff"])),
         json.dumps(state(status="crawling")),
         json.dumps(state(version=2)),
         json.dumps(state(next=[{"url": 1, "mass": 0.5, "why": ""}])),

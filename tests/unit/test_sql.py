@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -174,6 +175,26 @@ def test_a_query_without_end_is_stopped(survey: Path, engine: str, capsys: pytes
     assert result.code == 2
     assert "the query was stopped after 0.2 s" in result.err
     assert "--seconds" in result.err
+
+
+@attack(
+    "SQL functions whose single step takes minutes", area="output", must_hold="not available, or limited to seconds"
+)
+@pytest.mark.parametrize(
+    ("query", "problem"),
+    [
+        ("select printf('%.*c', 1000000000, 'x')", "the function printf is not available here"),
+        ("select FORMAT('%1000000000d', 1)", "the function FORMAT is not available here"),
+        ("select instr(zeroblob(9000000), zeroblob(4000000) || x'01')", "the query failed: string or blob too big"),
+        ("select replace(zeroblob(9000000), zeroblob(4000000) || x'01', '')", "the query failed: string or blob too"),
+    ],
+)
+def test_no_step_of_sqlite_is_endless(survey: Path, query: str, problem: str) -> None:
+    began = time.process_time()
+    with sv.open(survey) as opened, pytest.raises(sv.UsageError) as caught:
+        opened.sql(query, engine="sqlite", seconds=0.2)
+    assert caught.value.problem.startswith(problem)
+    assert time.process_time() - began < 10  # without the limits, minutes
 
 
 # What goes wrong

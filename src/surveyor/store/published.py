@@ -178,7 +178,8 @@ def prepare(folder: Path) -> None:
 
 def write_state(folder: Path, state: Mapping[str, Any]) -> None:
     """Replace the published state; it is not flushed to disk, as nothing depends on it."""
-    _replace(folder, STATE, json.dumps(state, separators=(",", ":"), allow_nan=False).encode())
+    text = json.dumps(state, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
+    _replace(folder, STATE, text.encode("utf-8", "replace"))  # a reason may hold bytes that are no UTF-8
 
 
 def read_points(folder: Path) -> Iterator[tuple[float, ...]]:
@@ -292,15 +293,28 @@ def _reject(constant: str) -> None:
 
 
 LONGEST_TEXT = 20_000  # of a URL or a message
+LARGEST = 2.0**53  # of a number: readers format it, and may multiply it
+SLACK = 1e-6  # of a share, which is rounded
 Check = Callable[[Any], bool]
 
 
 def _text(value: Any) -> bool:
-    return isinstance(value, str) and len(value) <= LONGEST_TEXT
+    """Return whether this is text of Unicode: half of a surrogate pair cannot be printed."""
+    if not isinstance(value, str) or len(value) > LONGEST_TEXT:
+        return False
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(value, int | float) and not isinstance(value, bool) and -LARGEST <= value <= LARGEST
+
+
+def _share(value: Any) -> bool:
+    return _number(value) and -SLACK <= value <= 1 + SLACK
 
 
 def _count(value: Any) -> bool:
@@ -325,9 +339,9 @@ def _fields(**checks: Check) -> Check:
     )
 
 
-_SAMPLED = _fields(at_least=_number, confidence=_number, walks=_count)
+_SAMPLED = _fields(at_least=_share, confidence=_share, walks=_count)
 _COVERAGE = _fields(
-    **dict.fromkeys(("at_least", "at_most", "captured", "moving", "waiting", "blocked", "lost"), _number),
+    **dict.fromkeys(("at_least", "at_most", "captured", "moving", "waiting", "blocked", "lost"), _share),
     sampled=_optional(_SAMPLED),
 )
 FIELDS: Mapping[str, Check] = {
@@ -348,7 +362,7 @@ FIELDS: Mapping[str, Check] = {
     "http": _counts,
     "rate": _number,
     "left": _optional(_number),
-    "best_possible": _optional(_number),
+    "best_possible": _optional(_share),
     "next": _several(_fields(url=_text, mass=_number, why=_text), 10),
     "recent": _several(_fields(url=_text, kind=_text, status=_count, seconds=_number, at=_number), 10),
     "hosts_waiting": _several(

@@ -13,13 +13,12 @@ import re
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from difflib import get_close_matches
-from functools import partial
 from html import escape
 from importlib import import_module
 from importlib.util import find_spec
@@ -41,12 +40,15 @@ if TYPE_CHECKING:
 Engine = Literal["duckdb", "sqlite"]
 CHUNK = 1000  # rows fetched at a time
 TYPES = {"int32": "INTEGER", "int64": "BIGINT", "float64": "DOUBLE"}  # all else is text
-LONGEST = 10_000_000  # bytes per value in SQLite: one step over a longer value could not be interrupted
+LONGEST = (
+    1_000_000  # bytes per value in SQLite: a step cannot be interrupted, and that of instr or replace is quadratic
+)
 CACHE = 256_000  # kB of pages that SQLite keeps in memory; the rest is in an unnamed temporary file
 MEMORY = "4GB"  # memory limit of DuckDB
 LIMITS = {sqlite3.SQLITE_LIMIT_LENGTH: LONGEST, sqlite3.SQLITE_LIMIT_ATTACHED: 0}
 READS = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE})
 UNSAFE_FUNCTIONS = frozenset({"load_extension", "fts3_tokenizer", "readfile", "writefile", "edit"})
+ENDLESS_FUNCTIONS = frozenset({"printf", "format"})  # one step of printf('%.*c', 1000000000, 'x') takes half a minute
 SANDBOX = {  # set when connecting, before any statement
     "enable_external_access": False,
     "autoload_known_extensions": False,
@@ -60,6 +62,7 @@ UNKNOWN_COLUMN = re.compile(
     r'no such column: (?:\w+\.)?(\w+)|Referenced column "([^"]+)"|not have a column named "([^"]+)"|'
     r'join using column (\w+)|Column "([^"]+)" does not exist'
 )
+UNAVAILABLE = re.compile(rf"not authorized to use function: ({'|'.join(sorted(ENDLESS_FUNCTIONS))})\b", re.IGNORECASE)
 OTHERS = re.compile(  # statements other than SELECT
     r"\W*(alter|attach|begin|call|checkpoint|commit|copy|create|delete|detach|drop|export|force|import|insert|install|"
     r"load|pragma|reindex|reset|rollback|savepoint|set|truncate|update|use|vacuum)\b",
@@ -220,6 +223,10 @@ def usage_error(
         return UsageError(
             f"the query was stopped after {seconds:g} s", hint="reduce the query, or allow more time with --seconds"
         )
+    if function := UNAVAILABLE.search(problem):
+        return UsageError(
+            f"the function {function[1]} is not available here", hint="|| joins texts, and round() rounds"
+        )
     if OTHERS.match(query) or FORBIDDEN.search(problem):
         return UsageError("a survey is read-only: run one SELECT that reads no files", hint=hint)
     if match := UNKNOWN_TABLE.search(problem):
@@ -296,13 +303,13 @@ class Sqlite:
             run.executemany(insert, zip(*(_listed(batch[one], kind) for one, kind in columns.items()), strict=True))
         run.execute("COMMIT")
 
-    def lock(self, limits: Mapping[int, int] = MappingProxyType({}), without: Set[str] = frozenset()) -> None:
-        """Allow only reads, within limits of SQLite by number, and no functions in `without`."""
+    def lock(self, limits: Mapping[int, int] = MappingProxyType({})) -> None:
+        """Allow only reads, within limits of SQLite by number, and no functions that could not be interrupted."""
         for setting in ("query_only = ON", "trusted_schema = OFF"):
             self._connection.execute(f"PRAGMA {setting}")
         for number, most in {**LIMITS, **limits}.items():
             self._connection.setlimit(number, most)
-        self._connection.set_authorizer(partial(_authorize, UNSAFE_FUNCTIONS | without))
+        self._connection.set_authorizer(_authorize)
 
     def run(self, query: str) -> tuple[list[str], Iterator[Sequence[Any]]]:
         """Execute a query; return column names and rows."""
@@ -321,7 +328,8 @@ class Sqlite:
         self._connection.close()
 
 
-def _authorize(unsafe: Set[str], action: int, _first: str | None, second: str | None, *_: str | None) -> int:
+def _authorize(action: int, _first: str | None, second: str | None, *_: str | None) -> int:
+    unsafe = UNSAFE_FUNCTIONS | ENDLESS_FUNCTIONS
     function = action == sqlite3.SQLITE_FUNCTION and (second or "").lower() not in unsafe
     return sqlite3.SQLITE_OK if action in READS or function else sqlite3.SQLITE_DENY
 

@@ -4,8 +4,8 @@ SQLite checks each statement when it is prepared, as for `surveyor sql`: only re
 extensions. The file is opened as one that never changes. A query is interrupted after some seconds.
 
 **Time.** The clock is checked between steps of the virtual machine, and one step over a large value can be long: printf
-of a character a billion times takes half a minute. So printf and format are not available, and a value has at most
-20 kB: no function over such values takes more than some milliseconds.
+of a character a billion times takes half a minute. So printf and format are not available (`Sqlite`), and a value has
+at most 20 kB: no function over such values takes more than some milliseconds.
 
 **Memory.** The limit on the heap of SQLite is one for the whole process, so it is not used. Instead a result has at
 most 100 columns, 1,000 rows and 4 MB, and a statement at most 10 kB. Rows that are sorted, grouped or kept by a
@@ -15,7 +15,6 @@ run, and are gone after it.
 
 from __future__ import annotations
 
-import re
 import sqlite3
 import time
 from pathlib import Path
@@ -39,8 +38,6 @@ LIMITS = {
 }
 CACHE = 16_000  # kB
 MOST_SECONDS, MOST_ROWS = 30.0, 10_000
-WITHOUT = frozenset({"printf", "format"})
-UNAVAILABLE = re.compile(r"not authorized to use function: (\w+)")
 HELP = f"tables: {', '.join(TABLES)}"
 
 
@@ -58,7 +55,7 @@ def run_query(path: Path, query: str, *, seconds: float, rows: int) -> dict[str,
     except sqlite3.Error as error:
         raise UsageError(f"{path} cannot be opened: {error}", hint="remove it: it is built again") from error
     try:
-        database.lock(LIMITS, WITHOUT)
+        database.lock(LIMITS)
         began, found, size, more = time.monotonic(), list[list[Any]](), 0, False
         with interrupted_after(database, seconds) as late:
             try:
@@ -72,8 +69,6 @@ def run_query(path: Path, query: str, *, seconds: float, rows: int) -> dict[str,
             except QueryError as error:
                 if late.is_set():
                     raise UsageError(f"the query was stopped after {seconds:g} s", hint="reduce the query") from error
-                if function := UNAVAILABLE.search(str(error)):
-                    raise UsageError(f"the function {function[1]} is not available here", hint=HELP) from error
                 raise usage_error(str(error), text, TABLES, None, HELP) from error
         return {"columns": columns, "rows": found, "seconds": time.monotonic() - began, "more": more}
     finally:
