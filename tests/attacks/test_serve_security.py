@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import socket
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +21,7 @@ import surveyor as sv
 from loopback import served
 from serving import Visitor, serving
 from surveyor.serve import security, tables
-from surveyor.serve.app import VIEWS
+from surveyor.serve.app import VIEWS, site_of
 from surveyor.serve.page import Rows as Table
 from surveyor.serve.page import as_csv
 from surveyor.serve.security import HEADERS, Identity
@@ -194,6 +197,73 @@ def test_a_hostile_state_of_a_crawl_stays_text(visitor: Visitor) -> None:
 
 
 @attack(
+    "a published state with numbers and texts that cannot be printed",
+    area="surveyor serve",
+    must_hold="it is ignored: no page fails, and neither does the list of all surveys",
+    inputs=5,
+)
+def test_a_state_that_cannot_be_printed_breaks_no_page(visitor: Visitor) -> None:
+    folder = visitor.site.surveys.folder("hostile")
+    assert folder is not None
+    before = published.read(folder)
+    assert before is not None
+    huge: dict[str, Any] = {"coverage": {**before["coverage"], "at_least": 1e308}}
+    wrong: list[dict[str, Any]] = [{"rate": 10**400}, {"left": 10**400}, {"goal": "\ud800"}, {"messages": ["\ud800"]}]
+    try:
+        for changes in [huge, *wrong]:
+            (folder / "live" / "state.json").write_text(json.dumps({**before, **changes}))
+            for path in ("/", "/surveys.json", "/s/hostile/", "/s/hostile/overview.json", "/s/hostile/freshness"):
+                assert visitor.get(path).status == 200, (changes, path)
+    finally:
+        published.write_state(folder, before)
+
+
+@attack(
+    "a published state that claims another coverage",
+    area="surveyor serve",
+    must_hold="once the tables of this user are made, theirs is shown",
+    inputs=2,
+)
+def test_a_forged_coverage_is_not_shown(visitor: Visitor) -> None:
+    folder = visitor.site.surveys.folder("hostile")
+    assert folder is not None
+    before = published.read(folder)
+    assert before is not None
+    with sv.open(folder) as survey:
+        real = survey.coverage.to_dict()
+    forged = {"coverage": {**before["coverage"], "at_least": 0.123456}, "pages": 9, "requests": 77, "status": "ended"}
+    try:
+        for written_at in (before["written_at"], time.time() + 1e6):
+            published.write_state(folder, {**before, **forged, "written_at": written_at})
+            for found in (
+                visitor.get("/s/hostile/overview.json").json(),
+                visitor.get("/surveys.json").json()["surveys"][0],
+            ):
+                assert found["coverage"] | {"sampled": None} == real | {"sampled": None}
+                assert found["pages"] != 9
+                assert found.get("requests") != 77
+    finally:
+        published.write_state(folder, before)
+
+
+@attack(
+    "a pipe among the tables of a survey",
+    area="surveyor serve",
+    must_hold="it is not opened",
+)
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs FIFOs")
+def test_a_pipe_among_the_tables_blocks_no_page(tmp_path: Path) -> None:
+    site = site_of(Identity("127.0.0.1", 8700), home=tmp_path)
+    (tmp_path / "view").mkdir()
+    for name in ("progress.json", "view.json"):
+        os.mkfifo(tmp_path / "view" / name)
+    thread = threading.Thread(target=lambda: site.tables.progress(tmp_path), daemon=True)
+    thread.start()
+    thread.join(10)
+    assert not thread.is_alive()
+
+
+@attack(
     "formulas in cells of CSV",
     area="surveyor serve",
     must_hold="a spreadsheet shows them as text; numbers stay numbers",
@@ -201,6 +271,7 @@ def test_a_hostile_state_of_a_crawl_stays_text(visitor: Visitor) -> None:
 )
 def test_a_table_computes_nothing_in_a_spreadsheet() -> None:
     rows = [{"a": text, "b": -1.5} for text in ("=1+1", "+1", "-1", "@x", "\t=1", "plain")]
+    assert as_csv(Table(("=cmd()", "b"), [])) == "'=cmd(),b\r\n"  # the names of columns of a query
     lines = as_csv(Table(("a", "b"), rows)).splitlines()[1:]
     assert [line.partition(",")[0] for line in lines] == ["'=1+1", "'+1", "'-1", "'@x", "\\t=1", "plain"]
     assert lines[0].endswith(",-1.5")  # a number stays one
@@ -445,3 +516,80 @@ def test_tokens_are_made_where_they_are_needed() -> None:
     shown = repr(Identity("127.0.0.1", 1, TOKEN))
     assert "session" not in shown
     assert "form_secret" not in shown
+
+
+CROSS = [
+    {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "image"},
+    {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "cors", "Sec-Fetch-Dest": "empty"},
+    {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "iframe"},
+    {"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "script"},  # another port
+]
+
+
+@attack(
+    "a page that another site embeds, or a query that it links to, to measure how long it takes",
+    area="surveyor serve",
+    must_hold="refused at once; a link to a page is followed",
+    inputs=9,
+)
+def test_another_site_cannot_time_a_query(visitor: Visitor) -> None:
+    query = f"/s/hostile/sql?q={quote('select 1')}"
+    link = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
+    for headers in CROSS:
+        assert visitor.get(query, **headers).status == 403
+        assert visitor.get("/s/hostile/pages", **headers).status == 403
+    assert visitor.get(query, **link).status == 403
+    assert visitor.get("/s/hostile/pages", **link).status == 200
+    for site in ("none", "same-origin"):
+        assert visitor.get(query, **{"Sec-Fetch-Site": site}).status == 200
+
+
+@attack(
+    "queries without end at the same time",
+    area="surveyor serve",
+    must_hold="at most 2 run and 20 wait, and other pages are answered meanwhile",
+    inputs=30,
+)
+def test_many_queries_leave_the_server_free(visitor: Visitor) -> None:
+    endless = "with recursive t(n) as (select 1 union all select n + 1 from t) select count(*) from t"
+    found: list[int] = []
+    path = f"/s/hostile/sql.json?q={quote(endless)}"
+    threads = [threading.Thread(target=lambda: found.append(visitor.get(path).status)) for _ in range(30)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("surveyor.serve.views.sql.SECONDS", 0.2)
+        for thread in threads:
+            thread.start()
+        while len(found) < 8:  # those that were refused at once
+            time.sleep(0.01)
+        assert visitor.get("/s/hostile/pages").status == 200
+        assert len(found) < 30  # while the others still wait
+        for thread in threads:
+            thread.join(60)
+    assert sorted(found) == [400] * 20 + [503] * 10
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"), [("pages", "nan"), ("pages", "inf"), ("minutes", "nan"), ("pages", "1e300")]
+)
+def test_a_goal_that_is_no_number_gets_a_sentence(visitor: Visitor, kind: str, value: str) -> None:
+    for path, step in (
+        ("/start", {"step": "crawl", "url": "http://127.0.0.1:1/"}),
+        ("/s/hostile/control", {"action": "goal"}),
+    ):
+        answer = visitor.post(path, {**step, "goal_kind": kind, "goal_value": value})
+        assert answer.status == 400
+        assert "must be a whole number from 1" in answer.text
+
+
+def test_an_error_in_a_form_gets_a_sentence(visitor: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("surveyor.serve.views.start.checked", lambda _: 1 / 0)
+    answer = visitor.post("/start", {"step": "preview", "url": "http://127.0.0.1:1/"})
+    assert answer.status == 500
+    assert "This is a bug in surveyor (ZeroDivisionError)." in answer.text
+    assert "division" not in answer.text
+    assert answer.headers["content-security-policy"]
+
+
+def test_unknown_parameters_are_not_repeated_in_every_link(visitor: Visitor) -> None:
+    many = "&".join(f"a{number}=1" for number in range(800))
+    assert len(visitor.get(f"/s/hostile/pages?{many}").body) < LARGEST

@@ -224,6 +224,60 @@ def test_a_job_runs_once_and_its_result_is_kept(visitor: Visitor) -> None:
     assert json.loads(stored[1])["result"]["command"] == "check"
 
 
+def test_a_result_says_when_the_survey_has_changed_since(visitor: Visitor) -> None:
+    visitor.post("/s/site/jobs/sample", {"share": "words:b"})
+    visitor.wait("/s/site/jobs/sample.json", lambda found: not found["running"])
+    text = visitor.get("/s/site/sample").text
+    assert "Computed at" in text
+    assert "has changed since then" not in text
+    result = visitor.get("/s/site/sample.json").json()["result"]
+    assert result["exact"]  # the method, not the estimates
+    assert "every known page" not in text
+    assert "no sampling error" not in text
+    folder = visitor.site.surveys.folder("site")
+    assert folder is not None
+    journal = folder / "journal.sqlite"
+    about = journal.stat()
+    try:
+        os.utime(journal, (about.st_atime, time.time() + 10))
+        assert "has changed since then" in visitor.get("/s/site/sample").text
+    finally:
+        os.utime(journal, ns=(about.st_atime_ns, about.st_mtime_ns))
+
+
+def test_the_tables_and_the_last_state_of_a_crawl_agree(visitor: Visitor) -> None:
+    folder = visitor.site.surveys.folder("site")
+    assert folder is not None
+    names = ("pages", "known", "queued", "bytes", "strategy", "blocked", "best_possible", "coverage")
+    with_state = visitor.get("/s/site/overview.json").json()
+    (folder / "live").rename(folder / "aside")
+    try:
+        without = visitor.get("/s/site/overview.json").json()
+    finally:
+        (folder / "aside").rename(folder / "live")
+    assert {name: with_state[name] for name in names} == {name: without[name] for name in names}
+    coverage = without["coverage"]
+    assert coverage["blocked"] > 0
+    assert without["best_possible"] == 1 - coverage["blocked"] - coverage["lost"] < coverage["at_most"]
+    accounts = [coverage[name] for name in ("captured", "moving", "waiting", "blocked", "lost")]
+    assert sum(accounts) == pytest.approx(1, abs=1e-12)
+    with sv.open(folder) as survey:
+        assert coverage == survey.coverage_fields
+
+
+def test_the_command_of_a_page_gives_its_shares(visitor: Visitor, capsys: pytest.CaptureFixture[str]) -> None:
+    shown = LexborHTMLParser(visitor.get("/s/site/pages").text).css_first("#as-command")
+    assert shown is not None
+    command = shown.text().split()
+    assert command[:2] == ["surveyor", "top"]
+    found = json.loads(CommandResult(capsys, *command[1:], "--json").out)["pages"]
+    rows = {row["url"]: row for row in visitor.get("/s/site/pages.json").json()["rows"]}
+    assert found
+    for row in found:
+        assert row["share"] == rows[row["url"]]["share"]
+        assert row["score"] == pytest.approx(rows[row["url"]]["score"], abs=0.051)
+
+
 def test_the_error_of_a_job_is_a_sentence(visitor: Visitor) -> None:
     wrong = visitor.post("/s/site/jobs/community", {"kind": "host", "value": "nowhere.example"})
     assert wrong.status == 303

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from surveyor.serve.jobs import Busy, Jobs
 from surveyor.serve.page import Page, respond, static_version
 from surveyor.serve.security import Guard, Identity, Refused, read_form
 from surveyor.serve.site import Asked, Site
-from surveyor.serve.surveys import Surveys
+from surveyor.serve.surveys import Surveys, changed_at
 from surveyor.serve.tables import Tables
 from surveyor.serve.views import (
     blocked,
@@ -66,6 +66,8 @@ VIEWS: dict[str, tuple[str, Callable[[Asked], Page]]] = {  # address -> name in 
 }
 TOP_VIEWS: dict[str, Callable[[Asked], Page]] = {"surveys": surveys.show, "start": start.show}
 FORMS = ("json", "csv")
+COSTLY = {"sql": "q", "page": "text"}  # a query may run for two seconds, and a text is read in another process
+MOST_WAITING = 20
 JOBS: dict[str, Callable[[Asked, dict[str, str]], Sequence[str]]] = {
     "check": fix.words,
     "domains": hosts.words,
@@ -106,6 +108,7 @@ def create(site: Site) -> Guard:
             Refused: _refusal,
             SurveyorError: _known_error,
             Busy: _busy,
+            Exception: _bug,
         },
         lifespan=lifespan,
     )
@@ -152,7 +155,7 @@ def asked(request: Request) -> Asked:
     folder = site.surveys.folder(name)
     if folder is None:
         started = site.jobs.crawl_into(f"{name}.survey")
-        if started is not None and started.problem:
+        if started is not None and started.problem and started.words[1] != str(started.folder):
             raise Refused(404, f"The crawl of {name} ended: {started.problem}", started.hint)
         raise Refused(404, f"There is no survey named {name!r:.100}.", "the list of surveys has all names")
     return Asked(site, request, name, folder)
@@ -176,9 +179,23 @@ def _in_survey(name: str, form: str = "html") -> Callable[[Request], Any]:
             ask.site.tables.want(ask.folder)
             return respond(VIEWS[name][1](ask), form, request, context(ask, name))
 
+        if name in COSTLY and COSTLY[name] in request.query_params:
+            return await _one_of_few(lambda: made(make, request), _site(request))
         return await made(make, request)
 
     return answer
+
+
+async def _one_of_few(answer: Callable[[], Awaitable[Response]], site: Site) -> Response:
+    """Await the answer to a costly request while few others are computed, so that all other pages stay fast."""
+    if site.waiting >= MOST_WAITING:
+        raise Refused(503, "Too many queries and texts are waiting.", "repeat it in a moment")
+    site.waiting += 1
+    try:
+        async with site.costly:
+            return await answer()
+    finally:
+        site.waiting -= 1
 
 
 async def made(make: Callable[[], Response], request: Request) -> Response:
@@ -189,8 +206,7 @@ async def made(make: Callable[[], Response], request: Request) -> Response:
         raise
     except Exception as error:
         LOG.exception("a page failed: %s", request.url.path)
-        why = f"This is a bug in surveyor ({type(error).__name__})."
-        return refusal(request, Refused(500, why, "start the server with -v and report what it prints"))
+        return await _bug(request, error)
 
 
 def context(ask: Asked | None, current: str = "") -> dict[str, Any]:
@@ -204,6 +220,7 @@ def context(ask: Asked | None, current: str = "") -> dict[str, Any]:
         "here": f"{where}{form}",
         "forms_at": f"{where}{current}",
         "navigation": [(key, title) for key, (title, _) in VIEWS.items() if title] if name else [],
+        "changed_at": 0.0 if ask is None or not name else changed_at(ask.folder),
         "secret": "" if ask is None else ask.site.identity.form_secret,
     }
 
@@ -312,6 +329,11 @@ async def _known_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, SurveyorError)  # noqa: S101
     problem = error.problem[:1].upper() + error.problem[1:]
     return refusal(request, Refused(409 if error.exit_code == 4 else 400, f"{problem}.", error.hint))
+
+
+async def _bug(request: Request, error: Exception) -> Response:
+    why = f"This is a bug in surveyor ({type(error).__name__})."
+    return refusal(request, Refused(500, why, "start the server with -v and report what it prints"))
 
 
 async def _busy(request: Request, error: Exception) -> Response:

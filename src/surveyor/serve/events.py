@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+LOG = logging.getLogger("surveyor.serve")
 PERIOD = 1.0  # seconds
 HEARTBEAT = 15.0  # seconds without an event after which a comment keeps the connection open
 MOST_STREAMS = 1000
@@ -81,14 +83,21 @@ class Hub:
 
     async def _poll(self, key: str, feed: _Feed) -> None:
         while not self._closing.is_set():
-            stamp = await asyncio.to_thread(self._stamp, key)
-            if stamp != feed.stamp or not feed.version:
-                feed.stamp = stamp
-                parts = await asyncio.to_thread(self._render, key)
-                changes = {name: html for name, html in parts.items() if feed.parts.get(name, (0, ""))[1] != html}
-                if changes or not feed.version:
-                    feed.version += 1
-                    feed.parts |= {name: (feed.version, html) for name, html in changes.items()}
-                    waiting, feed.changed = feed.changed, asyncio.Event()
-                    waiting.set()
+            try:
+                await self._look(key, feed)
+            except Exception:  # one look that fails must not end the events of a page
+                LOG.exception("the live parts of %r failed", key)
             await asyncio.sleep(PERIOD)
+
+    async def _look(self, key: str, feed: _Feed) -> None:
+        """Wake the streams of a page if its parts have changed."""
+        stamp = await asyncio.to_thread(self._stamp, key)
+        if stamp != feed.stamp or not feed.version:
+            feed.stamp = stamp
+            parts = await asyncio.to_thread(self._render, key)
+            changes = {name: html for name, html in parts.items() if feed.parts.get(name, (0, ""))[1] != html}
+            if changes or not feed.version:
+                feed.version += 1
+                feed.parts |= {name: (feed.version, html) for name, html in changes.items()}
+                waiting, feed.changed = feed.changed, asyncio.Event()
+                waiting.set()

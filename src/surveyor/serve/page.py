@@ -182,7 +182,7 @@ def as_csv(table: Rows) -> str:
     """Return a table as CSV; text that a spreadsheet would compute gets an apostrophe."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\r\n")
-    writer.writerow(table.columns)
+    writer.writerow([_cell(name) for name in table.columns])  # those of a query are from its address
     for row in table.rows:
         writer.writerow([_cell(row.get(name)) for name in table.columns])
     return file.getvalue()

@@ -5,8 +5,10 @@
 - On an address that other machines reach, a token is needed: in the query of the first visit, which sets a cookie and
   redirects, or as `Authorization: Bearer TOKEN`. Wrong tokens are answered slowly, and after `MOST_FAILURES` a minute
   not compared at all.
-- A GET or HEAD changes nothing. A POST must come from this origin (`Sec-Fetch-Site`, `Origin`) and carry the secret
-  that only pages of this server contain.
+- A GET or HEAD changes nothing. Another site can only link to a page: what it embeds or fetches is refused, because it
+  could measure how long a query takes.
+- A POST must come from this origin (`Sec-Fetch-Site`, `Origin`) and carry the secret that only pages of this server
+  contain.
 - Every response forbids scripts, styles, frames and connections that are not from this server (`HEADERS`).
 """
 
@@ -116,12 +118,14 @@ class Identity:
         That is its address, an own name or, where tokens are needed, any address in numbers: a rebinding attack needs
         a name.
         """
+        if set(authority) & set("/?#@"):
+            return False
         try:
             parts = urlsplit(f"//{authority}")
             name, port = (parts.hostname or "").lower(), parts.port
         except ValueError:
             return False
-        if parts.username is not None or parts.path or parts.query or parts.fragment or (port or 80) != self.port:
+        if (port or 80) != self.port:
             return False
         if is_loopback(self.host):
             return name in LOCAL_NAMES or name == self.host.lower().strip("[]")
@@ -176,6 +180,8 @@ class Guard:
             )
         if scope["method"] not in SAFE:
             self._check_origin(headers)
+        elif headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+            self._check_visit(headers, query)
         return await self._check_token(scope, headers, query) if self.identity.token else None
 
     def _check_origin(self, headers: Headers) -> None:
@@ -187,6 +193,15 @@ class Guard:
             raise Refused(403, "Another site asked for this change; nothing was changed.")
         if origin is not None and origin.lower() != f"http://{headers['host'].lower()}":
             raise Refused(403, "Another site asked for this change; nothing was changed.")
+
+    def _check_visit(self, headers: Headers, query: bytes) -> None:
+        """Refuse what another site embeds or reads: the time of an answer would tell it what is in a survey.
+
+        A link is followed, unless it brings a query for the tables, which would run.
+        """
+        is_link = headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
+        if not is_link or "q" in dict(parse_qsl(query.decode("latin-1"), keep_blank_values=True)):
+            raise Refused(403, "Another site asked for this page.", "type the address, or open it from this server")
 
     async def _check_token(self, scope: Scope, headers: Headers, query: bytes) -> Response | None:
         if same(_cookie(headers, self.identity.cookie), self.identity.session):

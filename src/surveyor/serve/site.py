@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -21,7 +22,12 @@ if TYPE_CHECKING:
     from surveyor.serve.tables import Tables
     from surveyor.serve.view.view import View
 
+MOST_COSTLY = 2  # queries and texts at once
 LONGEST = 4_000  # characters of one parameter
+PARAMETERS = frozenset({
+    "text", "status", "reason", "type", "language", "host", "domain", "folder", "http_status", "depth", "limit", "sort",
+    "order", "after", "level", "show",
+})  # fmt: skip  # of lists; only these are repeated in the links of a page
 
 
 @dataclass(slots=True)
@@ -34,6 +40,8 @@ class Site:
     tables: Tables
     hub: Hub | None = None
     notes: dict[str, str] = field(default_factory=dict)  # name of a survey -> the last answer to a command
+    costly: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MOST_COSTLY))
+    waiting: int = 0  # costly requests, with those that are computed
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +60,16 @@ class Asked:
             raise Refused(400, f"{name} is longer than {LONGEST:,} characters.")
         return value
 
+    @property
+    def parameters(self) -> dict[str, str]:
+        """The parameters of a list, for the addresses of its other parts."""
+        return {name: self.text(name) for name in self.request.query_params if name in PARAMETERS}
+
     def choice(self, name: str, values: Sequence[str], default: str) -> str:
         """Return a parameter that is one of these."""
         value = self.text(name) or default
         if value not in values:
-            raise Refused(400, f"{name} must be one of {', '.join(values)}; got {value!r:.60}.")
+            raise Refused(400, f"{name} must be one of {', '.join(filter(None, values))}; got {value!r:.60}.")
         return value
 
     def whole(self, name: str, default: int | None, least: int = 0, most: int = 2**53) -> int | None:

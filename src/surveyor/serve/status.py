@@ -22,7 +22,7 @@ ENDINGS = {
     "interrupted": "Stopped; everything is saved.",
 }
 COUNTS = ("pages", "known", "queued", "requests", "bytes", "hosts")
-FROM_TABLES = ("known", "queued", "bytes", "hosts", "coverage", "statuses", "as_of")
+FROM_TABLES = ("known", "queued", "bytes", "hosts", "coverage", "statuses", "blocked", "as_of")
 LIVE_ONLY: dict[str, Any] = {
     "rate": 0.0,
     "left": None,
@@ -73,18 +73,28 @@ def snapshot(site: Site, folder: Path) -> dict[str, Any]:
         if not running:
             found |= {"rate": 0.0, "left": None, "next": [], "hosts_waiting": [], "in_progress": 0, "listening": False}
             found["ending"] = state["ending"] or "interrupted"
-    elif (view := site.tables.open(folder)) is not None:
-        summary = view.summary()
-        found |= {
-            name: summary[name] for name in ("known", "queued", "bytes", "hosts", "coverage", "statuses", "as_of")
-        }
-        found |= {"pages": summary["fetched"], "requests": summary["visits"], "status": "ended"}
+    summary = None if running else site.tables.summary(folder)
+    if summary is not None and (state is None or not summary["as_of"] < state["written_at"] <= time.time()):
+        found |= _recorded(found, summary)
     job = site.jobs.find("crawl", folder)
     if job is not None and job.is_running and not running:
         found |= {"status": "starting", "command": "crawl"}
     coverage = found["coverage"]
-    if coverage is not None and found["best_possible"] is None:
-        found["best_possible"] = coverage["at_most"]
+    if coverage is not None:
+        found["best_possible"] = 1 - coverage["blocked"] - coverage["lost"]
+    return found
+
+
+def _recorded(state: dict[str, Any], summary: dict[str, Any]) -> dict[str, Any]:
+    """Return what the tables say of a survey without a running crawl.
+
+    They are made from the journal, by this user. The last published state may be from elsewhere, or older than the
+    journal if the crawl was killed; so it counts only until the tables are made. Requests for robots.txt and the like
+    are in that state alone.
+    """
+    found = {name: summary[name] for name in FROM_TABLES} | {"status": "ended", "pages": summary["fetched"]}
+    if (state["pages"], state["known"]) != (summary["fetched"], summary["known"]):
+        found |= {"requests": summary["visits"], "http": {}}
     return found
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import sys
 import threading
 import time
@@ -48,6 +47,7 @@ class Tables:
         self._known: dict[Path, _Tables] = {}
         self._views: dict[Path, tuple[tuple[int, ...], View]] = {}
         self._retired: list[tuple[float, View]] = []
+        self._summaries: dict[Path, tuple[tuple[int, ...], dict[str, Any]]] = {}
         self._lock = threading.Lock()
         self._task: asyncio.Task[None] | None = None
         self._process: asyncio.subprocess.Process | None = None
@@ -80,6 +80,18 @@ class Tables:
                 self._views[folder] = (stamp, view)
             return view
 
+    def summary(self, folder: Path) -> dict[str, Any] | None:
+        """Return counts, bounds and blocked importance as the tables have them; None if there are none yet."""
+        stamp = _stamp(folder)
+        known = self._summaries.get(folder)
+        if known is None or known[0] != stamp:
+            view = self.open(folder)
+            if view is None:
+                return None
+            known = stamp, {**view.summary(), "blocked": view.reasons()}
+            self._summaries[folder] = known
+        return known[1]
+
     def stamp(self, folder: Path) -> tuple[int, ...]:
         """Return what changes when the tables of a survey are replaced."""
         return _stamp(folder)
@@ -93,18 +105,9 @@ class Tables:
             self._retired.pop(0)[1].close()
 
     def progress(self, folder: Path) -> dict[str, Any]:
-        """Return whether the tables of a survey are being built, how far, and what went wrong."""
+        """Return whether the tables of a survey are being built, and what went wrong."""
         known = self._known.get(folder)
-        problem = "" if known is None else known.problem
-        found: dict[str, Any] = {"done": None, "total": None, "stage": "", "problem": problem}
-        found["building"] = self._building == folder
-        with contextlib.suppress(OSError, ValueError):
-            file = folder / "view" / "progress.json"
-            if file.stat().st_size < 10_000:
-                printed = json.loads(file.read_text("utf-8"))
-                if isinstance(printed, dict):
-                    found |= {name: printed[name] for name in ("done", "total", "stage") if name in printed}
-        return found
+        return {"building": self._building == folder, "problem": "" if known is None else known.problem}
 
     def begin(self) -> None:
         """Start looking, in the running event loop."""

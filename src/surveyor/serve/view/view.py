@@ -218,11 +218,14 @@ class View:
         if reason is not None:
             filters["reason"] = reason
         pages = self.pages(PageQuery(filters=filters, sort="mass", after=after, limit=limit))
-        rows = self._ask("SELECT reason, pages, mass FROM blocked ORDER BY mass DESC, pages DESC, reason")
-        reasons = [dict(zip(("reason", "pages", "mass"), row, strict=True)) for row in rows]
         return self._result(
-            {"reasons": reasons, **{name: pages[name] for name in ("rows", "next", "previous", "total")}}
+            {"reasons": self.reasons(), **{name: pages[name] for name in ("rows", "next", "previous", "total")}}
         )
+
+    def reasons(self) -> list[Row]:
+        """Return the reasons of blocked pages with their number and importance, most important first."""
+        rows = self._ask("SELECT reason, pages, mass FROM blocked ORDER BY mass DESC, pages DESC, reason")
+        return [dict(zip(("reason", "pages", "mass"), row, strict=True)) for row in rows]
 
     def frontier(self, *, after: str = "", limit: int = 50) -> Result:
         """Return the queued pages in the order of the queue, and the hosts with most queued pages."""

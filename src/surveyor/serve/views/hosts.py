@@ -14,7 +14,7 @@ from surveyor.serve.view.paging import PageQuery
 from surveyor.serve.view.schema import SORTS
 from surveyor.serve.views.fix import state_of
 from surveyor.serve.views.pages import addresses, not_built
-from surveyor.store import layout
+from surveyor.store import layout, published
 from surveyor.store.journal import Journal
 from surveyor.web.urls import host
 
@@ -73,7 +73,7 @@ def show(ask: Asked) -> Page:
             "best": scored["best"],
             "scatter": scatter(scored["rows"]),
             "names": NAMES,
-            "live": ask.live,
+            "live": ask.live if published.is_running(ask.live) else None,
         },
     )
 

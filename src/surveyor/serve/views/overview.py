@@ -141,8 +141,8 @@ def goal_of(form: dict[str, str]) -> str:
         if not 0 < value < 100:
             raise Refused(400, f"The goal must be above 0 % and below 100 %; got {text} %.", "for example 95")
         return f"coverage={value:g}%"
-    if value < 1 or (kind == "pages" and value != int(value)) or value > 1e12:
-        raise Refused(400, f"The goal must be a whole number of at least 1; got {text!r:.40}.", "for example 1000")
+    if not 1 <= value <= 1e12 or (kind == "pages" and value != int(value)):
+        raise Refused(400, f"The goal must be a whole number from 1 to 10^12; got {text!r:.40}.", "for example 1000")
     return f"{kind}={value:.12g}"
 
 

@@ -70,7 +70,7 @@ def show(ask: Asked) -> Page:
             "filters": filters,
             "text": ask.text("text"),
             "folder": ask.text("folder"),
-            "hidden": {key: value for key, value in ask.request.query_params.items() if key not in ("text", "after")},
+            "hidden": {key: value for key, value in ask.parameters.items() if key not in ("text", "after")},
         },
     )
 
@@ -94,7 +94,7 @@ def filters_of(ask: Asked) -> dict[str, Any]:
 
 def addresses(ask: Asked, drop: tuple[str, ...] = ("after",)) -> Any:
     """Return a function that makes the address of this page with other parameters; None removes one."""
-    current = {key: value for key, value in ask.request.query_params.items() if key not in drop}
+    current = {key: value for key, value in ask.parameters.items() if key not in drop}
 
     def address(**changes: Any) -> str:
         values = {key: value for key, value in {**current, **changes}.items() if value is not None}
@@ -132,7 +132,9 @@ def as_command(ask: Asked, view: View, query: PageQuery, filters: dict[str, Any]
     if query.text:
         conditions.append(f"(url like {literal(f'%{query.text}%')} or title like {literal(f'%{query.text}%')})")
     if not conditions and query.sort == "share":
-        return ["surveyor", "top", str(ask.folder), "--top", str(query.limit)]
+        ranking = view.generation.about["ranking"]
+        precise = ["--tolerance", f"{ranking['tolerance']:g}"] if ranking else []  # that of these shares
+        return ["surveyor", "top", str(ask.folder), "--top", str(query.limit), *precise]
     where = f" where {' and '.join(conditions)}" if conditions else ""
     ranked = bool(view.summary()["keeps_graph"])
     order = " order by share desc" if ranked else ""
@@ -152,7 +154,7 @@ def not_built(ask: Asked, title: str) -> Page:
     return Page(
         template="not_built.html",
         title=f"{title} of {ask.name}",
-        data={"building": True, **progress},
+        data=progress,
         shown={"progress": progress},
         status=503,
     )
