@@ -270,6 +270,7 @@ def test_the_command_of_a_page_gives_its_shares(visitor: Visitor, capsys: pytest
     assert shown is not None
     command = shown.text().split()
     assert command[:2] == ["surveyor", "top"]
+    assert command[-2:] == ["--tolerance", "1e-09"]  # that of the tables; the default is another one
     found = json.loads(CommandResult(capsys, *command[1:], "--json").out)["pages"]
     rows = {row["url"]: row for row in visitor.get("/s/site/pages.json").json()["rows"]}
     assert found

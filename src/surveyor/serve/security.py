@@ -195,7 +195,7 @@ class Guard:
             raise Refused(403, "Another site asked for this change; nothing was changed.")
 
     def _check_visit(self, headers: Headers, query: bytes) -> None:
-        """Refuse what another site embeds or reads: the time of an answer would tell it what is in a survey.
+        """Refuse what another site embeds or reads: it could infer the content of a survey from the time of an answer.
 
         A link is followed, unless it brings a query for the tables, which would run.
         """
