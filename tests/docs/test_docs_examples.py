@@ -278,6 +278,7 @@ def test_the_script_for_ci_fails_when_it_should(shell: Shell, web: EmbeddedWeb) 
     assert "does not resolve" in nothing.stderr or "hint:" in nothing.stderr
 
 
+@pytest.mark.slow
 @posix
 def test_the_line_for_ci_is_red_and_green(shell: Shell) -> None:
     line = next(code for code in code_of("docs/how-to/ci-check.md", "console") if "surveyor check" in code)

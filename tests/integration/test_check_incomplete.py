@@ -114,6 +114,7 @@ def started(*words: str, folder: Path) -> subprocess.Popen[str]:
     return done
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interrupted_check_saves_and_resumes(

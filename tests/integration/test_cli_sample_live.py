@@ -101,6 +101,7 @@ def test_interrupted_sample_resumes(web: EmbeddedWeb, capsys: pytest.CaptureFixt
     assert stopped["estimates"] == whole["estimates"]  # the same as without interruption
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
 @pytest.mark.parametrize("columns", [80, pytest.param(100, marks=pytest.mark.slow)])
 def test_progress_on_a_terminal(web: EmbeddedWeb, columns: int) -> None:

@@ -124,6 +124,7 @@ def test_wrong_arguments(words: tuple[str, ...], code: int, text: str, capsys: p
     assert text in done.err
 
 
+@pytest.mark.slow
 def test_from_python(survey: str, pages: dict[str, str | int]) -> None:
     pages["/c"] = 404
     found: list[str] = []

@@ -133,6 +133,7 @@ def test_killed_actors_change_nothing(cluster: Session, pages: Graph, tmp_path: 
     assert len(killed) >= 20
 
 
+@pytest.mark.slow
 def test_pieces_written_on_workers_are_those_of_one_process(cluster: Session, pages: Graph, tmp_path: Path) -> None:
     pages.save(tmp_path / "web")
     write_graph(pages, tmp_path / "names.tsv")
@@ -149,6 +150,7 @@ def test_pieces_written_on_workers_are_those_of_one_process(cluster: Session, pa
     assert sorted(path.name for path in tmp_path.iterdir() if "work" in path.name or "draft" in path.name) == []
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("cluster")
 def test_commands_write_pieces_on_the_cluster(pages: Graph, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pages.save(tmp_path / "web")

@@ -132,6 +132,7 @@ def test_awaiting_a_crawl_in_a_cell_can_be_interrupted(kernel: Kernel) -> None:
     assert "Survey(awaited, " in kernel.run("with sv.open('awaited') as survey: print(survey)")
 
 
+@pytest.mark.slow
 def test_other_verbs_run_in_a_kernel(kernel: Kernel) -> None:
     kernel.run("sv.crawl(web.seeds[0], until=sv.Pages(40), out='base', quiet=True, delay=0.0, **options).close()")
     sample = "sv.sample(web.seeds[0], until='fetches=20', out='sample', delay=0.0, **options)"

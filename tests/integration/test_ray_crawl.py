@@ -242,6 +242,7 @@ def test_a_killed_head_ends_the_command_which_then_resumes(web: EmbeddedWeb, tmp
     check(web, folder)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("cluster")
 def test_crawls_from_python(web: EmbeddedWeb, tmp_path: Path) -> None:
     options: dict[str, Any] = {

@@ -232,6 +232,7 @@ def test_unreadable_seeds(tmp_path: Path) -> None:
         sampled.sample(tmp_path / "a.survey", seeds=gone)
 
 
+@pytest.mark.slow
 def test_jumps_leave_traps(tmp_path: Path) -> None:
     web = replace(CALM, calendar=0.05)
     shares = {}
@@ -287,6 +288,7 @@ def test_killed_at_commits(tmp_path: Path, web: WebSettings, concurrency: int, w
         assert len(pages) == len(set(pages)) == whole.requested.size  # no page was fetched twice
 
 
+@pytest.mark.slow
 def test_answers_of_an_in_link_source_are_recorded(tmp_path: Path) -> None:
     class Broken(Links):
         def in_links(self, url: str, limit: int) -> list[str]:
@@ -322,6 +324,7 @@ def test_pages_known_from_an_in_link_source_only(tmp_path: Path) -> None:
         assert survey.manifest.settings["strategy"] == "breadth"
 
 
+@pytest.mark.slow
 def test_crawling_the_folder_does_not_change_the_sample(tmp_path: Path) -> None:
     whole = Sampled(CALM, concurrency=3).sample(tmp_path / "whole.survey", fetches=100)
     sampled = Sampled(CALM, concurrency=3, options={"archive": True})

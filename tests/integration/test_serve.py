@@ -316,6 +316,7 @@ def test_a_wrong_form_gets_a_sentence(visitor: Visitor, form: dict[str, str], wo
     assert words in answer.text
 
 
+@pytest.mark.slow
 def test_a_crawl_is_started_and_steered_over_http(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     pages = {f"/{number}": linked(*(f"/{other}" for other in range(number, number + 6))) for number in range(400)}

@@ -81,6 +81,7 @@ def urls_of(survey: sv.Survey) -> list[str]:
     return [url for _, url, visit in survey.pages() if visit is not None and visit.kind == "fetched"]
 
 
+@pytest.mark.slow
 def test_ranks_are_those_of_one_process(tmp_path: Path) -> None:
     with running(web_settings(9, canonical=0.3, printed=0.05)) as web:
         crawled(tmp_path / "shards.survey", web, "pages=100000", 3)
@@ -142,6 +143,7 @@ def test_checkpoints_of_shards_restore_the_same_accounts(crawl_of: tuple[Embedde
         np.testing.assert_array_equal(restored.proxies, replayed.proxies)
 
 
+@pytest.mark.slow
 def test_reading_brings_the_copies_up_to_date(web_and_crawl: tuple[EmbeddedWeb, Path], tmp_path: Path) -> None:
     web, folder = web_and_crawl[0], tmp_path / "late.survey"
     crawled(folder, web, "pages=30", 2)

@@ -289,6 +289,7 @@ def test_the_ledger_counts_fetched_pages() -> None:
     assert int((state.ledger.state & STATUS == FETCHED).sum()) == state.ledger.read == state.graph.read == 50
 
 
+@pytest.mark.slow
 @pytest.mark.compiled
 def test_a_changing_web_is_tracked_by_strategies_that_refetch() -> None:
     graph = random_web(1_000, 8_000, 5)
@@ -410,6 +411,7 @@ def test_windows_differ_on_a_changing_web() -> None:
     assert simulate(WEB, ["opic"], Pages(100), rng=5).runs[0].pages == 100
 
 
+@pytest.mark.slow
 def test_the_table_of_errors_of_importance() -> None:
     race = simulate(WEB, ["opic", "rankmass"], Requests(2 * WEB.pages), rng=5)
     table = importance_table(race)

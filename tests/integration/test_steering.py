@@ -217,6 +217,7 @@ def test_goals_that_a_survey_cannot_have_change_nothing(web: EmbeddedWeb, capsys
         assert folder.manifest.settings["until"] == "pages=40"
 
 
+@pytest.mark.slow
 def test_a_goal_that_needs_another_queue_resumes_in_place(web: EmbeddedWeb) -> None:
     """OPIC fetches pages repeatedly until a number of requests, but not until a coverage."""
     runs: list[tuple[int, bool]] = []

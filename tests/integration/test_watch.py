@@ -155,6 +155,7 @@ def test_a_jump_between_two_runs(tmp_path: Path) -> None:
     check_delays(web.log)
 
 
+@pytest.mark.slow
 def test_a_clock_that_was_ahead_does_not_end_the_watch(tmp_path: Path) -> None:
     path, web, _ = crawled(tmp_path, pages=20)
     watched(path, web, until=BEGIN + 2 * DAY, rate=24, jump=lambda _: 365 * DAY)
@@ -193,6 +194,7 @@ def on_day(log: list[Sent], day: int) -> list[Sent]:
     return [sent for sent in log if BEGIN + day * DAY <= sent.begin < BEGIN + (day + 1) * DAY]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("once", [False, True], ids=["running", "cron"])
 def test_the_whole_rate_is_used_for_pages_that_are_due_at_the_same_time(tmp_path: Path, *, once: bool) -> None:
     path, web, before = equal_pages(tmp_path, pages=40)
@@ -332,6 +334,7 @@ def test_once_fetches_what_is_due_and_ends(tmp_path: Path) -> None:
     assert len(web.log) == second + 10
 
 
+@pytest.mark.slow
 def test_gone_pages_are_confirmed_and_then_seldom_requested(tmp_path: Path) -> None:
     gone = frozenset(f"http://www.site0.example/p{number}" for number in (3, 4))
     path, web, before = crawled(tmp_path, hosts=1, pages=20, gone=gone)
