@@ -24,10 +24,8 @@ if TYPE_CHECKING:
 
 MOST_COSTLY = 2  # queries and texts at once
 LONGEST = 4_000  # characters of one parameter
-PARAMETERS = frozenset({
-    "text", "status", "reason", "type", "language", "host", "domain", "folder", "http_status", "depth", "limit", "sort",
-    "order", "after", "level", "show",
-})  # fmt: skip  # of lists; only these are repeated in the links of a page
+LISTED = "text status reason type language host domain folder http_status depth limit sort order after level show"
+PARAMETERS = frozenset(LISTED.split())  # of lists; only these are repeated in the links of a page
 
 
 @dataclass(slots=True)

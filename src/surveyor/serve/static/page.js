@@ -32,7 +32,7 @@ function copying(root) {
   }
 }
 
-/** What tells a control from others of its part, before and after the part is replaced. */
+/** What identifies a control in its part, before and after the part is replaced. */
 function nameOf(control) {
   return control.id || control.getAttribute("href") || `${control.name ?? ""} ${control.value || control.textContent}`;
 }

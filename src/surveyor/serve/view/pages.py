@@ -144,8 +144,10 @@ def domains_of(hosts: Interned) -> tuple[Interned, IdArray]:
 
 def computed(survey: Survey, pages: int) -> Arrays:
     """Return the columns that depend on the whole survey: statuses, links, ranks, accounts and queue."""
-    found: Arrays = {name: np.full(pages, np.nan if kind is np.float64 else -1).astype(kind) for name, kind in
-                     COMPUTED.items() if name != "status"}  # fmt: skip
+    kinds = {name: kind for name, kind in COMPUTED.items() if name != "status"}
+    found: Arrays = {
+        name: np.full(pages, np.nan if kind is np.float64 else -1).astype(kind) for name, kind in kinds.items()
+    }
     found["status"] = survey.tables.statuses[:pages].astype(np.uint8)
     crawl = survey.state.crawl
     queue = crawl.frontier.queued()

@@ -37,9 +37,8 @@ Row = dict[str, Any]
 Result = dict[str, Any]
 TOP = 20  # values of a facet
 CACHE = 16_000  # kB
-RANGES = frozenset({"http_status", "depth", "share", "position", "in_links", "out_links", "bytes", "seconds"} | {
-    "fetched_at", "visits", "mass"
-})  # fmt: skip
+NUMBERS = ("http_status", "depth", "position", "in_links", "out_links", "bytes", "visits")
+RANGES = frozenset({*NUMBERS, "share", "seconds", "fetched_at", "mass"})
 PAGING = ("rows", "next", "previous", "total", "first")
 CURVE = published.Curve._fields
 
