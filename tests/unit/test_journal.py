@@ -24,7 +24,7 @@ from surveyor.crawler.ledger import Ledger
 from surveyor.errors import SurveyError, UsageError
 from surveyor.graph.growing import GrowingGraph
 from surveyor.outcome import Event, Kind, Outcome, Place, RobotsFile, Visit, was_requested
-from surveyor.store import journal as module
+from surveyor.store import journal_queries
 from surveyor.store.database import connect, pack, unpack
 from surveyor.store.journal import Journal
 
@@ -150,7 +150,7 @@ def test_gives_back_what_was_committed(batches: list[list[Outcome]]) -> None:
 
 
 def test_reads_in_chunks_while_it_is_written(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "CHUNK", 3)
+    monkeypatch.setattr(journal_queries, "CHUNK", 3)
     journal.commit([Outcome(page, "gone") for page in range(10)], URLS)
     pages = []
     for visit in journal.visits():
