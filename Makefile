@@ -14,7 +14,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 help:
 	@echo "make demo         crawl the embedded web, kill and resume the crawl, write a report; no network"
-	@echo "make test         required before every commit: lint, types, import layers, tests (about seven minutes on two cores)"
+	@echo "make test         required before every commit: lint, types, import layers, tests (about five minutes on two cores)"
 	@echo "make test-all     the slow tests: experiments, repeated kills, tutorials, foreign surveys, documentation site"
 	@echo "make docs         regenerate the reference pages and build the documentation site in build/site"
 	@echo "make fuzz         property tests with new random examples, and a fuzzer per format (INPUTS=20000 each)"

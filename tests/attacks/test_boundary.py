@@ -168,6 +168,7 @@ def test_rules_that_cannot_be_interpreted_permit_nothing(
     must_hold="it is left out with a message that gives the error, and the other lists are read",
 )
 @pytest.mark.parametrize("error", ERRORS, ids=repr)
+@pytest.mark.slow
 def test_a_list_that_cannot_be_interpreted_is_left_out(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
     result: list[str] = []
     with served({

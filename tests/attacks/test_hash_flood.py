@@ -78,6 +78,7 @@ def probes(texts: list[str], table: StringTable) -> float:
     inputs=COUNT,
 )
 @pytest.mark.parametrize("kind", ["survey", "process"])
+@pytest.mark.slow
 def test_crafted_urls_take_no_more_probes_than_random_ones(kind: str) -> None:
     texts = crafted(SITE, COUNT, SLOTS)
     assert len(set(texts)) == COUNT

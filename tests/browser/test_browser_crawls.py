@@ -117,6 +117,7 @@ def test_a_first_crawl_is_started_paused_resumed_and_watched_to_its_goal(
         assert page.get_by_role("button", name="Resume the crawl").is_visible()
 
 
+@pytest.mark.slow
 def test_a_crawl_of_a_terminal_is_controlled_from_the_page(
     browser: Browser, base: str, place: Path, web: EmbeddedWeb
 ) -> None:

@@ -83,6 +83,7 @@ def rows(page: Page) -> list[str]:
     return page.locator("#found tbody .url a").all_inner_texts()
 
 
+@pytest.mark.slow
 def test_the_explanation_of_a_page_is_two_clicks_away(visitor: Visitor) -> None:
     page = visitor.go(f"/s/{NAME}/")
     page.get_by_role("navigation", name="Pages of this survey").get_by_role("link", name="Pages", exact=True).click()
@@ -136,6 +137,7 @@ def test_filters_sort_orders_and_parts_of_the_table_of_pages(visitor: Visitor) -
     assert page.evaluate("window.notReloaded")
 
 
+@pytest.mark.slow
 def test_the_limits_of_sql_are_sentences(visitor: Visitor) -> None:
     visitor.record.accepted = ("status of 400",)
     for query, sentence in SQL.items():
@@ -160,6 +162,7 @@ def test_commands_and_python_are_copied(visitor: Visitor) -> None:
 
 
 @pytest.mark.parametrize("path", ["/start", f"/s/{NAME}/", f"/s/{NAME}/pages"])
+@pytest.mark.slow
 def test_the_keyboard_reaches_everything_in_order_and_shows_where_it_is(visitor: Visitor, path: str) -> None:
     page = visitor.go(path)
     expected = page.evaluate(STOPS)
@@ -182,6 +185,7 @@ def test_the_keyboard_reaches_everything_in_order_and_shows_where_it_is(visitor:
     assert page.evaluate("document.querySelector('main').contains(document.activeElement)")
 
 
+@pytest.mark.slow
 def test_everything_works_without_scripts(browser: Browser, base: str) -> None:
     with visiting(browser, base, java_script_enabled=False) as visitor:
         visitor.record.accepted = ("status of 400",)

@@ -40,9 +40,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    "section", [pytest.param(name, marks=pytest.mark.slow) if name == "Focused sampling" else name for name in SECTIONS]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("section", SECTIONS)
 def test_commands_of_the_tables_run(folder: Path, section: str, capsys: pytest.CaptureFixture[str]) -> None:
     run = [line for line in commands(section) if not any(word in line for word in LIVE)]
     assert len(run) >= 10

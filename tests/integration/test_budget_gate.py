@@ -389,6 +389,7 @@ def test_a_redirect_of_the_farm_changes_no_budget(path: Path) -> None:
 
 
 @pytest.mark.parametrize("to", ["honest", "next", "none"])
+@pytest.mark.slow
 def test_domains_that_only_redirect_share_the_budget_of_their_group(path: Path, to: str) -> None:
     """Their pages belong to other domains, so they are not in the domain graph."""
     answers, names = farm(), [f"http://way{number}.org/" for number in range(400)]
@@ -459,6 +460,7 @@ def test_a_site_of_links_leads_to_the_sites_it_links_to(path: Path, inner: int) 
         assert found is None or found["domains"] <= 10
 
 
+@pytest.mark.slow
 def test_a_ranking_of_more_pages_than_were_visited_is_no_reason_to_wait(path: Path) -> None:
     client = Sites(Time(), farm())
     crawled(path, ["http://h0.org/0"], client, scope="any", budget="star", until="pages=30", delay=0.0)

@@ -300,6 +300,7 @@ def test_pages_are_fetched_around_a_survey_and_it_resumes(
     json.dumps(whole, allow_nan=False)
 
 
+@pytest.mark.slow
 def test_a_signal_stops_it_and_it_resumes(served: EmbeddedWeb, capsys: pytest.CaptureFixture[str]) -> None:
     seed = served.seeds[0]
     crawl = ["crawl", seed, *polite(served), "--scope", "host", "--until", "pages=20", "--out", "s.survey", "-q"]

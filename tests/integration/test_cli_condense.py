@@ -121,6 +121,7 @@ sys.exit(run(sys.argv[2:]))
 
 @pytest.mark.skipif(sys.platform == "win32", reason="limits are for POSIX")
 @pytest.mark.parametrize("limit", [64, 300, 2000, 3000])
+@pytest.mark.slow
 def test_a_full_disk_leaves_nothing_behind(tmp_path: Path, limit: int) -> None:
     edges = [(f"http://h{number}.org/", f"http://h{7 * number % 400}.org/") for number in range(400)]
     Graph.from_edges(edges).save(tmp_path / "pages")

@@ -96,6 +96,7 @@ def test_a_top_larger_than_the_graph(capsys: pytest.CaptureFixture[str], path: s
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".parquet", ".npy"])
+@pytest.mark.slow
 def test_files_hold_the_results_of_the_library(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, path: str, web: sv.SyntheticWeb, suffix: str
 ) -> None:

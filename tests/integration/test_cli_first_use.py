@@ -41,6 +41,7 @@ def empty(tmp_path: Path) -> str:
 
 
 @posix
+@pytest.mark.slow
 def test_a_first_run_asks_for_a_contact_until_it_is_one_and_shows_how_far_it_is(web: EmbeddedWeb) -> None:
     words = crawl(web, "--delay", "0.1", "--until", "coverage=0.6", "--out", "a.survey")
     with Terminal(*words) as first:

@@ -72,6 +72,7 @@ def test_crawl_status_top_and_sql(site: str, capsys: pytest.CaptureFixture[str])
         "sql SURVEY select\t*from\tranks",
     ],
 )
+@pytest.mark.slow
 def test_commands_that_need_links_are_refused(site: str, command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert crawl(capsys, site, *OPIC, "--until", "requests=20").code == 0
     result = CommandResult(capsys, *(word.replace("SURVEY", SURVEY).replace("\t", " ") for word in command.split(" ")))

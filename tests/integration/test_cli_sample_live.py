@@ -84,6 +84,7 @@ def test_words_and_languages(web: EmbeddedWeb, capsys: pytest.CaptureFixture[str
     assert recall["value"] == pytest.approx(1)  # all sampled pages are in the survey
 
 
+@pytest.mark.slow
 def test_interrupted_sample_resumes(web: EmbeddedWeb, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["sample", web.seeds[0], *TOPIC, "--until", "fetches=60", "--out", "s.survey", *polite(web)]
     started = subprocess.Popen(

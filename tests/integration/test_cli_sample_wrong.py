@@ -245,6 +245,7 @@ def test_longer_walks_are_suggested_only_after_a_limit(capsys: pytest.CaptureFix
         *(pytest.param(name, marks=pytest.mark.slow) for name in ("all.csv.gz", "all.parquet", "curves")),
     ],
 )
+@pytest.mark.slow
 def test_full_disk(path: str, tmp_path: Path, name: str) -> None:
     if name != "curves":
         (tmp_path / name).write_text("as before")

@@ -140,6 +140,7 @@ def test_a_killed_scout_resumes_with_the_same_walks(tmp_path: Path) -> None:
         assert new.pages[: len(old.pages)] == old.pages
 
 
+@pytest.mark.slow
 def test_a_page_to_be_retried_is_fetched_even_if_links_to_it_are_found_meanwhile(tmp_path: Path) -> None:
     pages = {"/": linked("/dead", *[f"/{n}" for n in range(12)]), **{f"/{n}": linked("/dead", "/") for n in range(12)}}
     with served(pages) as site:
@@ -222,6 +223,7 @@ def test_sitemaps_count_towards_the_limits(capsys: pytest.CaptureFixture[str]) -
     assert result["requests"] == len(log) <= 60 + 1  # robots.txt is one more
 
 
+@pytest.mark.slow
 def test_pages_fetched_after_the_scout_count_for_size_and_forecasts(capsys: pytest.CaptureFixture[str]) -> None:
     pages = {f"/{n or ''}": linked("/", *[f"/{(7 * n + k) % 60 or ''}" for k in range(1, 9)]) for n in range(60)}
     with served(pages) as site:

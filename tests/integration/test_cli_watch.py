@@ -84,6 +84,7 @@ def test_json_lines(survey: str, pages: dict[str, str | int], capsys: pytest.Cap
     assert found[-1]["ending"] == "done"
 
 
+@pytest.mark.slow
 def test_a_signal_stops_it_and_the_same_command_resumes(survey: str) -> None:
     words = [sys.executable, "-m", "surveyor", "watch", survey, *OFTEN, *FEW]
     for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):

@@ -96,6 +96,7 @@ def test_help_names_the_output_once(capsys: pytest.CaptureFixture[str]) -> None:
     assert "--to" not in printed.replace("--tolerance", "").replace("--top", "")
 
 
+@pytest.mark.slow
 def test_an_export_to_stdout_is_the_file(survey: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "pages.csv"
     CommandResult(capsys, "export", survey, "--to", str(path))

@@ -48,6 +48,7 @@ def bytes_of(result: Domains) -> dict[str, bytes]:
     }
 
 
+@pytest.mark.slow
 def test_one_and_two_nodes_give_the_bytes_of_one_process(cluster: Session, pages: Graph, tmp_path: Path) -> None:
     pieces = split_graph(pages, tmp_path / "pages", 5)
     whole = condense(pages)

@@ -117,6 +117,7 @@ def test_a_replay_is_the_same_with_and_without_a_checkpoint(tmp_path: Path, stra
 
 
 @pytest.mark.parametrize("strategy", ["rankmass", "opic", "breadth"])
+@pytest.mark.slow
 def test_interrupted_or_not_the_same_pages_are_read_each_once(tmp_path: Path, strategy: str) -> None:
     whole, parts = sites(2), sites(2)
     crawled(tmp_path / "whole", SEEDS, whole, strategy=strategy, scope="any")

@@ -31,6 +31,7 @@ PYTHON: dict[str, Any] = {"contact": "me@example.org", "allow": ["127.0.0.1"], "
         ("bytes=1GB", 3, "exhausted"),
     ],
 )
+@pytest.mark.slow
 def test_crawls(capsys: pytest.CaptureFixture[str], until: str, code: int, ending: str) -> None:
     with served(SMALL) as url:
         done = CommandResult(capsys, "crawl", url, *QUICK, "--until", until, "--json", "--out", "a.survey")

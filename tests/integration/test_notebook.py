@@ -37,6 +37,7 @@ def options(web: EmbeddedWeb, delay: float = 0.0) -> dict[str, Any]:
 # The tutorial
 
 
+@pytest.mark.slow
 def test_the_tutorial_runs_in_a_real_kernel(tmp_path: Path) -> None:
     nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
     notebook = nbformat.read(TUTORIAL, as_version=4)

@@ -43,6 +43,7 @@ def visits(path: Path) -> list[tuple[int, str]]:
 
 
 @pytest.mark.parametrize("strategy", one_in(3, STRATEGIES))
+@pytest.mark.slow
 def test_a_limit_of_requests_is_used_up(tmp_path: Path, strategy: str) -> None:
     client = web()
     ending = crawled(tmp_path / "a", [HOME], client, until="requests=200", strategy=strategy, delay=0.5)
@@ -62,6 +63,7 @@ def test_a_limit_of_requests_is_used_up(tmp_path: Path, strategy: str) -> None:
 
 
 @pytest.mark.parametrize("strategy", ["opic", "adaptive:variable"])
+@pytest.mark.slow
 def test_a_resumed_crawl_equals_an_uninterrupted_one(tmp_path: Path, strategy: str) -> None:
     crawled(tmp_path / "whole", [HOME], web(changed=1), until="requests=150", strategy=strategy, delay=0.5)
     client = web(changed=1)
@@ -91,6 +93,7 @@ def test_a_crawl_that_fetched_each_page_once_can_start_to_fetch_repeatedly(tmp_p
     assert len(client.log) == 200
 
 
+@pytest.mark.slow
 def test_the_bound_is_withdrawn_when_links_change(tmp_path: Path) -> None:
     names = {"a": -1, "b": 1}
     for name, changed in names.items():

@@ -101,6 +101,7 @@ def check(web: EmbeddedWeb, folder: Path) -> None:
 
 
 @pytest.mark.usefixtures("cluster")
+@pytest.mark.slow
 def test_killed_processes_lose_nothing_and_another_number_resumes(web: EmbeddedWeb, tmp_path: Path) -> None:
     folder = tmp_path / "web.survey"
     texts = list[str]()
@@ -132,6 +133,7 @@ def test_many_kills_lose_nothing(web: EmbeddedWeb, tmp_path: Path, workers: int)
 
 
 @pytest.mark.usefixtures("cluster")
+@pytest.mark.slow
 def test_an_error_of_a_shard_ends_the_crawl_with_its_advice(web: EmbeddedWeb, tmp_path: Path) -> None:
     settings = settings_for(web, "pages=5")
     shards = create(tmp_path / "web.survey", web, settings, 2)

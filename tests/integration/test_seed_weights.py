@@ -92,6 +92,7 @@ def test_coverage_and_ranks_are_those_of_the_weights(tmp_path: Path, weights: di
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.slow
 def test_listed_pages_are_fetched_last_and_change_nothing(tmp_path: Path, strategy: str) -> None:
     steady = ANSWERS | {HOME + "gone": page(HOME + "gone")}  # while it waits for a retry, others would be fetched
     with survey(tmp_path / "a", {HOME: 1}, steady, strategy=strategy) as alone:

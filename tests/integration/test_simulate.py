@@ -92,6 +92,7 @@ def test_true_coverage_is_between_the_bounds_after_every_fetch(scene: dict[str, 
 
 @pytest.mark.compiled
 @pytest.mark.parametrize("name", one_in(2, ALL))
+@pytest.mark.slow
 def test_every_strategy_finally_fetches_the_whole_web(name: str) -> None:
     race = simulate(WEB, [name], Coverage(0.999), rng=1, samples=4)
     run = race.runs[0]

@@ -184,7 +184,10 @@ def test_a_stopped_crawl_is_saved_and_resumes(web: EmbeddedWeb, capsys: pytest.C
     assert (curve.seconds[1:] >= curve.seconds[:-1]).all()
 
 
-@pytest.mark.parametrize("goal", ["coverage=0.5", "coverage=0.6@90%", "pages=400"])
+@pytest.mark.parametrize(
+    "goal",
+    ["coverage=0.5", *(pytest.param(goal, marks=pytest.mark.slow) for goal in ("coverage=0.6@90%", "pages=400"))],
+)
 def test_a_new_goal_is_reached_and_recorded(web: EmbeddedWeb, capsys: pytest.CaptureFixture[str], goal: str) -> None:
     legs: set[int] = set()
 
@@ -206,6 +209,7 @@ def test_a_new_goal_is_reached_and_recorded(web: EmbeddedWeb, capsys: pytest.Cap
     assert CommandResult(capsys, "status", "s", "--json").json()["goal"] == goal
 
 
+@pytest.mark.slow
 def test_goals_that_a_survey_cannot_have_change_nothing(web: EmbeddedWeb, capsys: pytest.CaptureFixture[str]) -> None:
     with crawling(web, until=FOREVER, strategy="opic", graph=False) as crawl:
         state = state_when(lambda state: state["pages"] >= 5)
@@ -238,6 +242,7 @@ def test_a_goal_that_needs_another_queue_resumes_in_place(web: EmbeddedWeb) -> N
     assert last["requests"] >= 150
 
 
+@pytest.mark.slow
 def test_damaged_commands_are_ignored_with_a_message(web: EmbeddedWeb) -> None:
     with crawling(web, until=FOREVER) as crawl:
         state_when(lambda state: state["pages"] >= 5)

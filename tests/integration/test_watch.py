@@ -93,6 +93,7 @@ def test_a_month(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("sitemaps", [frozenset(), frozenset({"www.site0.example"})], ids=["no lists", "lists"])
+@pytest.mark.slow
 def test_kills_and_resumes_give_the_same_schedule(tmp_path: Path, sitemaps: frozenset[str]) -> None:
     path, web, before = crawled(tmp_path, pages=40, sitemaps=sitemaps)
     for _ in range(5):
@@ -418,6 +419,7 @@ def test_importance_must_be_an_estimate(tmp_path: Path) -> None:
         watched(path, web, until=BEGIN + DAY, importance="breadth")
 
 
+@pytest.mark.slow
 def test_an_honest_host_is_trusted_when_main_texts_are_hashed_from_the_watch_on(tmp_path: Path) -> None:
     path, web, _ = crawled(tmp_path, pages=150, hosts=1, mean_days=(30.0, 60.0))
     start(path, [], Settings(**SETTINGS, main_text=True), {**dict.fromkeys(SETTINGS, "test"), "main_text": "test"})[

@@ -82,6 +82,7 @@ def test_what_is_not_captured_is_no_change(old: Path, tmp_path: Path) -> None:
     assert not back.changes["new"]
 
 
+@pytest.mark.slow
 def test_a_web_that_stays_as_it_is_has_no_changes(tmp_path: Path) -> None:
     """However little of it either survey has read."""
     links = {"": ["library/", "news/"], "news/": ["a", "b", ""], "a": ["b"], "b": ["a", "library/"], "library/": []}

@@ -84,6 +84,7 @@ STRATEGY = "class Broken:\n    def observe(self, outcome, old_links):\n        r
         ("NotConverged", ["rank", "links.tsv", "--tolerance", "1e-12", "--max-sweeps", "1"]),
     ],
 )
+@pytest.mark.slow
 def test_what_a_terminal_shows(
     kind: str, words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -149,6 +149,7 @@ def left_in_order(forest: heaps.HostHeaps, hosts: heaps.Queue) -> list[int]:
 
 
 @pytest.mark.parametrize("pages", [3_000, pytest.param(100_000, marks=pytest.mark.compiled)])
+@pytest.mark.slow
 def test_many_pages_leave_in_order(pages: int) -> None:
     rng, count = np.random.default_rng(3), 50
     forest, hosts = new_forest(pages, count), heaps.new_queue(count)

@@ -66,6 +66,7 @@ def slow_weighted(one: list[float], other: list[float], digits: int | None) -> f
 
 @settings(deadline=None, max_examples=300)
 @given(PAIRS, st.sampled_from([12, None]))
+@pytest.mark.slow
 def test_tau_a_counts_pairs(vectors: Vectors, digits: int | None) -> None:
     one, other = vectors
     tau = kendall_a(one, other, digits=digits)
@@ -75,6 +76,7 @@ def test_tau_a_counts_pairs(vectors: Vectors, digits: int | None) -> None:
 
 @settings(deadline=None, max_examples=300)
 @given(PAIRS, st.sampled_from([12, None]))
+@pytest.mark.slow
 def test_weighted_tau_is_that_of_the_definition(vectors: Vectors, digits: int | None) -> None:
     one, other = vectors
     tau, slow = weighted_tau(one, other, digits=digits), slow_weighted(one, other, digits)

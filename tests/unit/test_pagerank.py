@@ -52,6 +52,7 @@ def test_true_error_is_within_the_stated_bound(problem, solver, tolerance, dampi
 
 @given(graphs(), graphs(), st.sampled_from([1e-3, 1e-9]), st.sampled_from(["auto", "push"]))
 @settings(max_examples=150, deadline=None)
+@pytest.mark.slow
 def test_warm_start_after_any_change_keeps_its_bound(old, new, tolerance, solver):  # type: ignore[no-untyped-def]
     start = pagerank(old, tolerance=1e-9).scores[: new.pages]
     ranking = pagerank(new, tolerance=tolerance, start=start, options=SolverOptions(solver=solver))

@@ -70,6 +70,7 @@ def test_every_link_is_once_in_the_piece_of_its_target(tmp_path_factory, graph: 
 
 @given(graphs(), st.integers(1, 5), st.lists(st.integers(0, 4), min_size=24, max_size=24))
 @settings(max_examples=40, deadline=None)
+@pytest.mark.slow
 def test_hosts_are_not_divided(tmp_path_factory, graph: Graph, count: int, hosts: list[int]) -> None:  # type: ignore[no-untyped-def]
     names = [f"https://h{hosts[page]}.example/{page}" for page in range(graph.pages)]
     named = Graph.from_arrays(

@@ -84,6 +84,7 @@ def test_scores_are_those_of_one_graph(tmp_path: Path, name: str, count: int) ->
 
 
 @pytest.mark.parametrize("graph", [star(9), hub(12), named(chain(7), 3)], ids=["star", "hub", "chain"])
+@pytest.mark.slow
 def test_more_pieces_than_pages(tmp_path: Path, graph: Graph) -> None:
     pieces = split_graph(graph, tmp_path / "pieces", 20)
     assert min(piece.pages for piece in pieces.counts) == 0
@@ -92,6 +93,7 @@ def test_more_pieces_than_pages(tmp_path: Path, graph: Graph) -> None:
 
 @given(graphs(), st.integers(1, 6), st.integers(1, 24), st.integers(0, 2**64), st.sampled_from([0.05, 0.5, 1.0]))
 @settings(max_examples=15, deadline=None)
+@pytest.mark.slow
 def test_any_cut_and_random_seed(tmp_path_factory, graph: Graph, count: int, hosts: int, rng: int, p: float) -> None:  # type: ignore[no-untyped-def]
     graph = named(graph, hosts, rng % 1000)
     pieces = split_graph(graph, tmp_path_factory.mktemp("pieces") / "pieces", count)
@@ -161,6 +163,7 @@ class Losing:
             worker.close()
 
 
+@pytest.mark.slow
 def test_lost_workers_change_nothing(tmp_path: Path) -> None:
     graph = named(random_web(300, 2000, 6), 20)
     pieces = split_graph(graph, tmp_path / "pieces", 5)

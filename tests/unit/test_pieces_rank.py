@@ -113,6 +113,7 @@ def test_scores_are_within_both_stated_errors(tmp_path: Path, name: str, count: 
 
 @given(graphs(), st.integers(1, 5), st.data())
 @settings(max_examples=40, deadline=None)
+@pytest.mark.slow
 def test_personalised_ranks_are_within_the_error(tmp_path_factory, graph: Graph, count: int, data: Any) -> None:  # type: ignore[no-untyped-def]
     pieces = split_graph(graph, tmp_path_factory.mktemp("pieces") / "pieces", count)
     weights = data.draw(st.dictionaries(st.integers(0, graph.pages - 1), st.floats(0.1, 10), min_size=1))

@@ -85,6 +85,7 @@ def test_more_certain_values_raise_the_bound() -> None:
         ),
     ],
 )
+@pytest.mark.slow
 def test_the_true_coverage_is_below_the_bound_at_some_moment_in_at_most_one_of_twenty_runs(
     kind: str, mean: float
 ) -> None:

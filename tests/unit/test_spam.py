@@ -155,6 +155,7 @@ def test_top_lists_side_by_side() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_the_interval_contains_zero_for_equally_good_rankings() -> None:
     rng = np.random.default_rng(1)
     for domains, bad, first in ((2_000, 200, 100), (2_000, 40, 200)):

@@ -103,6 +103,7 @@ def test_large_truths_are_covered_where_nearly_all_are_sampled() -> None:
 
 
 @pytest.mark.compiled
+@pytest.mark.slow
 def test_intervals_have_their_stated_coverage(draws: tuple[float, np.ndarray], truth: np.ndarray) -> None:
     p, counts = draws
     low, high = BinomialCount(p).intervals(counts.ravel() / p)
@@ -173,6 +174,7 @@ def test_p_is_chosen_for_the_requested_error(web: Graph, truth: np.ndarray) -> N
 
 @pytest.mark.compiled
 @pytest.mark.parametrize(("scale", "top", "error"), [(11, 100, 0.1), (11, 20, 0.3), (13, 300, 0.2), (13, 1000, 0.1)])
+@pytest.mark.slow
 def test_no_more_is_drawn_than_an_error_needs(scale: int, top: int, error: float) -> None:
     """Graphs where a pilot of a fixed size would draw up to 20 times as many domains."""
     graph = rmat(scale, 10, rng=scale)

@@ -124,6 +124,7 @@ def test_hosts_blocked_and_bounds_are_those_of_the_survey(path: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
+@pytest.mark.slow
 def test_a_build_in_steps_is_the_build_at_once(tmp_path: Path, seed: int) -> None:
     survey, rng = made(tmp_path / "a.survey"), np.random.default_rng(seed)
     build(survey)
