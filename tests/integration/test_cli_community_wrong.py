@@ -151,7 +151,6 @@ def test_what_is_for_surveys_or_for_graphs(capsys: pytest.CaptureFixture[str]) -
         *(pytest.param(name, marks=pytest.mark.slow) for name in ("all.csv.gz", "all.parquet", "all.npy", "plot.svg")),
     ],
 )
-@pytest.mark.slow
 def test_a_full_disk_while_files_are_written(path: str, tmp_path: Path, option: str) -> None:
     (tmp_path / option).write_text("as before")
     flag = {"plot.svg": "--plot", "report.html": "--report"}.get(option, "--save")

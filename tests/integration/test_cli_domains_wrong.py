@@ -211,7 +211,6 @@ def test_a_full_disk_during_the_build(tmp_path: Path, limit: int) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="limits are for POSIX")
 @pytest.mark.parametrize("name", ["all.csv", "all.csv.gz", "all.parquet", "all.npy"])
-@pytest.mark.slow
 def test_a_full_disk_while_domains_are_written(tmp_path: Path, named: str, name: str) -> None:
     (tmp_path / name).write_text("as before")
     env = dict(NO_KERNELS)
