@@ -54,7 +54,8 @@ met (`--until coverage=0.9,pages=50` after 50 pages), and 3 if it ended for anot
 `--json` prints one object; `watch` prints one per line, for each change and at the end. It always has `schema` (now 3;
 increased when a field is removed or changes its meaning) and `command`. Everywhere, also in CSV,
 Parquet and SQL, `id` is the number of a page and `url` its URL; `name` is the label of a node of a graph, and if it is
-a URL, JSON has it as `url` too.
+a URL, JSON has it as `url` too. `rank`, `top` and `explain` of a survey number the pages of the graph that they rank,
+which has no pages that only redirect: join them with the tables of the survey by `url`.
 
 | field | in | meaning |
 |---|---|---|
