@@ -8,6 +8,7 @@ import io
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -61,6 +62,15 @@ def test_wrong_usage(words: list[str], expected: str, capsys: pytest.CaptureFixt
     assert expected in printed.err
     assert "  hint: " in printed.err
     assert not printed.out
+
+
+def test_a_port_in_use(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        printed = CommandResult(capsys, "demo", "--serve", "--port", port, "--out", str(tmp_path / "demo"))
+    assert (printed.code, "leave --port out" in printed.err) == (2, True)
+    assert f"--port {port} of 127.0.0.1 cannot be used" in printed.err
+    assert not (tmp_path / "demo").exists()
 
 
 @pytest.mark.parametrize(("option", "value"), [("--damping", "1.5"), ("--tolerance", "-1"), ("--tolerance", "nan")])

@@ -6,6 +6,7 @@ import os
 import shlex
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -53,6 +54,7 @@ def command(output: Output, *, out: str, rng: int, serve: bool, port: int) -> in
     from surveyor.testing.web_server import running
 
     settings = WebSettings(rng=rng, port=port, **HURRY)  # type: ignore[arg-type]
+    _check_port(port)
     if serve:
         return _serve(output, settings)
     folder = Path(out)
@@ -189,6 +191,20 @@ def _write(output: Output, survey: Survey, truth: Truth, path: Path, command: st
 
     write_report(survey, path, title="A synthetic web", command=command, truth=truth)
     output.info(f"report written to {path}")
+
+
+def _check_port(port: int) -> None:
+    """Reject a port that cannot be listened on, before anything is written."""
+    from surveyor.errors import UsageError
+
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+            probe.listen()
+        except OSError as error:
+            problem = f"--port {port} of 127.0.0.1 cannot be used: {error.strerror}"
+            raise UsageError(problem, hint="leave --port out to take a free one") from None
 
 
 def _serve(output: Output, settings: object) -> int:
