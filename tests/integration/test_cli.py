@@ -215,10 +215,17 @@ def test_a_number_is_a_name_in_a_graph_with_names(tmp_path: Path, capsys: pytest
     assert CommandResult(capsys, "explain", str(path), "#1", "--json").json()["explanation"]["name"] == "20"
     trusted.write_text("0\n1\n")
     assert CommandResult(capsys, "rank", str(path), "--trusted", str(trusted)).code == 2
-    trusted.write_text("#2 is a remark\n#3\n")
+    trusted.write_text("#2 is a remark\n# 5\n#3\t2\n")
     assert (
         CommandResult(capsys, "top", str(path), "--trusted", str(trusted), "--json").json()["pages"][0]["name"] == "40"
     )
+    shares = []
+    for weighted in ("#3\n#1 5\n", "40\n20,5\n", "#3\n#1,5\n"):
+        trusted.write_text(weighted)
+        ranked = CommandResult(capsys, "rank", str(path), "--trusted", str(trusted), "--json").json()["pages"]
+        shares.append({page["name"]: page["share"] for page in ranked})
+    assert shares[0] == shares[1] == shares[2]
+    assert shares[0]["20"] > shares[0]["40"]
     bare = tmp_path / "bare.graph"
     Graph.from_arrays(np.array([0, 1]), np.array([1, 0])).save(bare)
     for word in ("1", "#1"):

@@ -68,13 +68,13 @@ def test_split_info_doctor_and_rank(web: str, capsys: pytest.CaptureFixture[str]
 
 def test_trusted_pages(web: str, capsys: pytest.CaptureFixture[str]) -> None:
     execute(capsys, "graph", "split", web, "pieces")
-    Path("trusted").write_text("# comment\nhttp://3.example/3 2\n#17\nhttp://nowhere.example/\n")
+    Path("trusted").write_text("# comment\nhttp://3.example/3 2\n#17\n#21 3\nhttp://nowhere.example/\n")
     found = []
     for graph in ("pieces", web):
         arguments = ("--trusted", "trusted", "--dangling", "uniform", "--tolerance", "1e-10", "--json")
         code, out, err = execute(capsys, "rank", graph, *arguments)
         assert code == 0, err
-        assert "1 of 3 trusted pages are not in this graph" in err
+        assert "1 of 4 trusted pages are not in this graph" in err
         found.append([(page["id"], round(page["share"], 9)) for page in json.loads(out)["pages"]])
     assert found[0] == found[1]
 

@@ -68,6 +68,7 @@ def test_the_default_is_that_of_irlbot() -> None:
     assert parse("star") == Plan("auto")
     assert parse("star").for_graph(10**6) == parse("star:10-10000") == Plan("star", 10, 10_000, 10_000)
     assert parse("star").for_graph(50).ranks == 50
+    assert parse("star:5x").for_graph(10**6) == parse("star:50-50000@10000")
     assert Plan().pages(np.array([1, 10_000, 10_001])).tolist() == [10_000, 10, 10]
     assert Plan(ranks=1).pages(np.array([1, 2])).tolist() == [10_000, 10]
 

@@ -178,7 +178,21 @@ def _listed(path: str) -> list[str]:
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}", hint="use a file with one page per line") from error
     stripped = [line.strip(" \t\r") for line in lines]
-    return [name for name in stripped if name and (not name.startswith("#") or ID.fullmatch(name))]
+    return [name for name in stripped if name and (not name.startswith("#") or _names_id(name))]
+
+
+def _names_id(line: str) -> bool:
+    """Return whether a line that starts with # names a page by id, with or without a weight; others are comments."""
+    weighted = WEIGHTED.fullmatch(line)
+    return bool(ID.fullmatch(line) or (weighted and ID.fullmatch(weighted[1]) and _is_number(weighted[2])))
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _checked_weights(

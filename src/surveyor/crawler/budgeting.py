@@ -45,6 +45,7 @@ from surveyor.crawler.budgets import (
     from_file,
     latest,
     limits_of,
+    ranked_at,
 )
 from surveyor.crawler.domain_graph import BestDomains, Established, score_of
 from surveyor.outcome import Event
@@ -78,7 +79,7 @@ class Budgeting:
         """Number of fetched pages at which domains are ranked again."""
         if not self.ranks or self._last is None:
             return math.inf
-        return max(FIRST, GROWTH * _fetched_at(self._last))
+        return max(FIRST, GROWTH * ranked_at(self._last))
 
     def begin(self, state: Derived) -> bool:
         """Set limits from the current settings if they changed; return whether domains were opened."""
@@ -99,7 +100,7 @@ class Budgeting:
     def renew(self, state: Derived) -> bool:
         """Rank domains by the pages fetched so far and set limits; return whether domains were opened."""
         plan, last = self._choice.plan, self._last
-        if plan is None or last is None or not self.ranks or state.tally.pages <= _fetched_at(last):
+        if plan is None or last is None or not self.ranks or state.tally.pages <= ranked_at(last):
             return False
         return self._set(self._by_rank(plan, state), state)
 
@@ -145,11 +146,6 @@ class Budgeting:
         self._folder.journal.commit([], events=[Event(EVENT, self._clock(), detail)])
         self._last = latest(self._folder)
         return bool(rooms)
-
-
-def _fetched_at(ranking: Event) -> int:
-    """Return the pages fetched at a ranking: at most the visits before it, whatever a journal from elsewhere says."""
-    return min(int(ranking.detail["fetched"]), ranking.visit)
 
 
 def _with_room(gate: DomainBudgets, folder: SurveyFolder, state: Derived) -> set[str]:

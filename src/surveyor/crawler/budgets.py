@@ -30,7 +30,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -116,7 +116,10 @@ class Plan:
 
     def for_graph(self, domains: int) -> Plan:
         """Return the plan for a ranking of this many domains outside a crawl: automatic ranks are all, up to 10,000."""
-        return replace(self, kind="star", ranks=max(min(self.ranks, domains), 1)) if self.kind == "auto" else self
+        if self.kind != "auto":
+            return self
+        least, most = self.least * self.times, self.most * self.times
+        return replace(self, kind="star", least=least, most=most, ranks=max(min(self.ranks, domains), 1))
 
     def for_crawl(self, pages: int, established: int) -> Plan:
         """Return the automatic plan for a crawl of this many pages with this many established domains."""
@@ -427,24 +430,45 @@ def limits_of(event: Event) -> Limits:
     return Limits(int(event.detail["default"]), pages, None if groups is None else dict(groups))
 
 
+def ranked_at(ranking: Event) -> int:
+    """Return the pages fetched at a ranking: at most the visits before it, whatever a journal from elsewhere says."""
+    return min(int(ranking.detail["fetched"]), ranking.visit)
+
+
 class WideGroup(NamedTuple):
-    """Domains known through one page, to which automatic budgets leave much of a crawl: a farm among them shares it."""
+    """Domains known through single pages of one site, to which automatic budgets leave much of a crawl.
 
-    page: int
+    A farm among them shares it.
+    """
+
+    page: int  # through which most may be fetched
+    others: int  # such pages on the same site
     domains: int
-    share: float  # of the pages of the crawl that they may take together
+    pages: int  # that they may take together
+    share: float  # of the pages of the crawl
 
 
-def widest_group(folder: SurveyFolder) -> WideGroup | None:
-    """Return the group with the largest budget, if that is more than a farm is to take; None if there is none."""
+def widest_group(folder: SurveyFolder, urls: Urls) -> WideGroup | None:
+    """Return the groups of the site with the largest budget, if a farm could take too much of it; None if none could.
+
+    That is more than `FARM` of a crawl through one page, or more than `PER_DOMAIN` through all pages of the site.
+    """
     last = latest(folder)
-    groups = Counter[str]() if last is None else Counter((limits_of(last).groups or {}).values())
-    if last is None or not groups:
+    sizes = Counter[str]() if last is None else Counter((limits_of(last).groups or {}).values())
+    if last is None or not sizes:
         return None
-    pages = last.detail["pages"]
-    page = max(groups, key=lambda name: int(pages.get(f"{GROUP}{name}", 0)))
-    share = int(pages.get(f"{GROUP}{page}", 0)) / max(LEAST_SIZE, GROWTH * int(last.detail["fetched"]))
-    return WideGroup(int(page), groups[page], min(share, 1.0)) if share > FARM else None
+    crawl = max(LEAST_SIZE, GROWTH * ranked_at(last))
+    limits = {page: int(last.detail["pages"].get(f"{GROUP}{page}", 0)) for page in sizes}
+    sites = defaultdict[str, list[str]](list)
+    for page in sorted(sizes, key=limits.__getitem__, reverse=True):
+        sites[domain(host(urls[int(page)]))].append(page)
+    wide = []
+    for pages in sites.values():
+        together = sum(limits[page] for page in pages)
+        if limits[pages[0]] > FARM * crawl or together > PER_DOMAIN * crawl:
+            domains = sum(sizes[page] for page in pages)
+            wide.append(WideGroup(int(pages[0]), len(pages) - 1, domains, together, min(together / crawl, 1.0)))
+    return max(wide, key=lambda group: group.pages, default=None)
 
 
 def opened(folder: SurveyFolder) -> dict[str, int]:

@@ -161,6 +161,7 @@ def _headline(report: SurveyReport, summary: CrawlSummary, blocked: list[dict[st
         html_page.facts(facts),
         *mass_bar(coverage, goal, notes),
         *(f"<p>{text(line)}</p>" for line in survey_tables.javascript_lines(survey)),
+        *(f"<p>{text(line)}</p>" for line in [" ".join(survey_tables.budget_lines(survey))] if line),
         f"<p>{text(ABOUT)}</p>",
         *([] if sampled is None else [f"<p>{text(about_sampled(sampled))}</p>"]),
     ]

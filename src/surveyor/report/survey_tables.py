@@ -28,6 +28,7 @@ SQL_TYPES = {"int32": "integer", "int64": "integer", "float64": "number"}
 HOST_COUNTS: Formats = {"share": percent, "fetched": count, "known": count, "blocked": percent}
 HOST_COUNTS |= {"requests": count, "errors": count}
 PAGE = re.compile(r"https?://[^/]+/")
+LONGEST_URL = 120  # characters of a URL in a sentence
 
 
 def top_table(rows: Sequence[Mapping[str, Any]]) -> Table:
@@ -110,10 +111,13 @@ def budget_lines(survey: Survey) -> list[str]:
     """Return a warning about domains that automatic budgets cannot distinguish from a farm, if there are such."""
     if (found := survey.unguarded) is None:
         return []
-    domains, share = counted(found["domains"], "domain"), percent(found["share"])
+    domains, pages = counted(found["domains"], "domain"), counted(found["pages"], "page")
+    others = f" and {counted(found['others'], 'other page')} of its site" if found["others"] else ""
+    url = found["url"] if len(found["url"]) <= LONGEST_URL else f"{found['url'][: LONGEST_URL - 1]}…"
     return [
-        f"! {domains} known only through {found['url']} may take {share} of the crawl, and so may a farm among them.",
-        "  More seeds, or a limit per domain such as --budget 100, reduce it.",
+        f"! {domains} known only through {url}{others} may take {pages} of the crawl,",
+        "  and so may a farm among them. Add seeds through which these domains are known in more than one way,",
+        "  or leave out what is not wanted with --exclude.",
     ]
 
 

@@ -82,8 +82,13 @@ def _counts(value: Any) -> bool:
     return isinstance(value, dict) and all(map(_count, value.values()))
 
 
-def _optional_names(value: Any) -> bool:
-    return value is None or (isinstance(value, dict) and all(map(_text, value.values())))
+def _optional_ids(value: Any) -> bool:
+    """Return whether a value is None or a table of page ids, each written as text."""
+    return value is None or (isinstance(value, dict) and all(map(_id, value.values())))
+
+
+def _id(value: Any) -> bool:
+    return _name(value) and value.isascii() and value.isdecimal()
 
 
 def _pages(value: Any) -> bool:
@@ -203,7 +208,7 @@ EVENTS: Mapping[str, Mapping[str, Test]] = {
         "pages": _counts,
         "digest": _text,
         "reopened": _texts,
-        "groups": _optional_names,
+        "groups": _optional_ids,
     },
     "community": {
         **dict.fromkeys(("base", "journal", "rule", "digest", "select"), _text),
@@ -285,3 +290,5 @@ def check_event(kind: str, at: Any, detail: Mapping[str, Any], pages: int) -> No
     for value in map(detail.__getitem__, PAGES_OF.get(kind, ())):
         if max(value if isinstance(value, list) else [value], default=0) >= pages:
             raise ValueError(f"an event {kind!r} names a page without a URL")
+    if kind == "budgets" and max(map(int, (detail.get("groups") or {}).values()), default=-1) >= pages:
+        raise ValueError(f"an event {kind!r} names a page without a URL")

@@ -438,14 +438,18 @@ class Survey(Tabular):
 
     @property
     def unguarded(self) -> dict[str, Any] | None:
-        """The page through which alone automatic budgets let domains take over 5 % of a crawl; None if there is none.
+        """Domains known only through single pages of one site that may take much of a crawl; None if there are none.
 
-        Its URL, the number of these domains, and the share of a crawl that they, or a farm among them, may take.
+        The URL of the page through which they may take most, the number of such pages on the same site, the number of
+        these domains, and the pages, and share of a crawl, that they, or a farm among them, may take.
         """
         from surveyor.crawler.budgets import widest_group
 
-        found = widest_group(self._folder)
-        return found and {"url": self.url(found.page), "domains": found.domains, "share": found.share}
+        found = widest_group(self._folder, self._derived.urls)
+        if found is None:
+            return None
+        page, *counts = found
+        return {"url": self.url(page), **dict(zip(found._fields[1:], counts, strict=True))}
 
     def orphans(self, count: int | None = None) -> list[dict[str, Any]]:
         """Return fetched pages that were known in advance and that no links from a seed lead to: url, title."""
