@@ -257,6 +257,7 @@ def test_a_broken_strategy_is_named_and_nothing_is_returned(how: str) -> None:
         ({"damping": 1.0}, "damping"),
         ({"strategies": []}, "strategies must not be empty"),
         ({"strategies": ["rankmas"]}, "unknown strategy 'rankmas'"),
+        ({"strategies": ["sweap:0.1"]}, "unknown strategy 'sweap:0.1'"),
         ({"strategies": ["windowed:0"]}, "window .* got 0"),
         ({"strategies": ["random:3"]}, "takes no argument, got '3'"),
         ({"strategies": ["no.such:Thing"]}, "cannot be imported"),

@@ -119,7 +119,8 @@ class Plan:
         if self.kind != "auto":
             return self
         least, most = self.least * self.times, self.most * self.times
-        return replace(self, kind="star", least=least, most=most, ranks=max(min(self.ranks, domains), 1))
+        ranks = max(min(self.ranks, domains), 1)
+        return replace(self, kind="star", least=least, most=most, ranks=ranks, times=1)
 
     def for_crawl(self, pages: int, established: int) -> Plan:
         """Return the automatic plan for a crawl of this many pages with this many established domains."""

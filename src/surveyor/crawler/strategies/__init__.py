@@ -64,7 +64,7 @@ def by_name(text: str) -> Strategy:
             ) from None
         given: Strategy = make(**{parameter: value})
         return given
-    if argument:
+    if argument.isidentifier():  # module:Class
         return _made(_own(name, argument), text)
     near = get_close_matches(name, NAMES, 1)
     known = f"did you mean {near[0]}?" if near else f"strategies are {', '.join(NAMES)}, or module:Class for your own"
