@@ -79,8 +79,8 @@ which has no pages that only redirect: join them with the tables of the survey b
 | `goal`, `ending`, `reached` | `crawl` | the rule; reached, unreachable, exhausted, fruitless or |
 | | | interrupted; whether the goal was reached |
 | `unguarded` | `crawl`, `status` | null, or domains known only through single pages of a site that may take much |
-| | | of a crawl (or a farm among them): `url` of the page through which most, `others` (such pages on its site), `domains`, |
-| | | `pages` and `share` of the crawl that they may take together |
+| | | of a crawl (or a farm among them): `url` of the page through which most, `others` (such pages on its |
+| | | site), `domains`, `pages` and `share` of the crawl that they may take together |
 | `visits`, `bytes`, `settings` | `status` | outcomes, bytes received, settings in effect |
 | `importance` | `status`, `top --importance` | of strategies `opic` and `adaptive`, else null: `method`, `error` |
 | | | (bound on the L1 error, or null), `reason` (why there is no bound), `fetches`, `pages` |
