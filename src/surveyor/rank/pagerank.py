@@ -49,6 +49,7 @@ from surveyor.stopping import ProgressCallback, silent
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+SUMMARY = ("error", "sweeps", "damping", "tolerance", "solver", "dangling", "teleport")  # of a ranking, as plain values
 LOG_FLOOR = 1e-9  # of the best share: lower end of the log scale
 
 
@@ -114,13 +115,7 @@ class Ranking(Tabular):
         """Return the best pages and all parameters as plain values."""
         scaled = self.log_scores()
         return {
-            "error": self.error,
-            "sweeps": self.sweeps,
-            "damping": self.damping,
-            "tolerance": self.tolerance,
-            "solver": self.solver,
-            "dangling": self.dangling,
-            "teleport": self.teleport,
+            **{name: getattr(self, name) for name in SUMMARY},
             "pages": [
                 {**labels(page, self.name(page)), "share": float(self.scores[page]), "score": float(scaled[page])}
                 for page in self.top_ids(top).tolist()

@@ -29,7 +29,7 @@ from surveyor.errors import NotConverged, UsageError
 from surveyor.graph.folder_files import checksum
 from surveyor.graph.pieces.folder import LOCAL_BITS, Pieces, global_ids, split_ids
 from surveyor.graph.pieces.tasks import LocalExecutor, MakeExecutor
-from surveyor.rank.pagerank import SolverOptions, check_arguments, log_scale, solve
+from surveyor.rank.pagerank import SUMMARY, SolverOptions, check_arguments, log_scale, solve
 from surveyor.rank.pieces.sweeps import Log, PieceSweeps, RunOptions, Steps, is_stored
 from surveyor.rank.pieces.worker import WorkerSetup, scores_file, teleport_file, write_array
 from surveyor.rank.sweeps import DEPTH
@@ -121,13 +121,7 @@ class PiecesRanking:
         shares = self.shares(pages)
         rows = zip(pages.tolist(), shares.tolist(), self.log_scores(shares).tolist(), strict=True)
         return {
-            "error": self.error,
-            "sweeps": self.sweeps,
-            "damping": self.damping,
-            "tolerance": self.tolerance,
-            "solver": self.solver,
-            "dangling": self.dangling,
-            "teleport": self.teleport,
+            **{name: getattr(self, name) for name in SUMMARY},
             "pages": [
                 {"id": page, "name": self.name(page), "share": share, "score": score} for page, share, score in rows
             ],
