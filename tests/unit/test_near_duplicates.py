@@ -120,3 +120,23 @@ def test_many_groups_grow_the_index() -> None:
     texts = [" ".join(f"{number}-{word}" for word in range(20)) for number in range(300)]
     index = NearDuplicates()
     assert [index.add(sketch(text)) for text in texts + texts] == [*range(300), *range(300)]
+
+
+def test_texts_that_differ_only_after_many_words_are_not_similar() -> None:
+    head = [f"h{number}" for number in range(50_000)]
+    first, second = (" ".join([*head, *(f"{name}{number}" for number in range(60_000))]) for name in "ab")
+    assert exact(first, second) == pytest.approx(0.294, abs=0.001)
+    assert similarity(sketch(first), sketch(second)) == pytest.approx(0.294, abs=4 * 0.045)
+    assert groups([sketch(first), sketch(second)]) == []
+
+
+@pytest.mark.parametrize("block", [1, 2, 3, 4, 7, 50])
+@pytest.mark.parametrize("words", [3, 4, 5, 40, 700])
+def test_a_text_read_in_blocks_has_the_same_sketch(block: int, words: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = " ".join(text_of(random.Random(words), words)) + "\x1f\u00a0End."  # noqa: S311
+    for text in (plain, f"{plain} 日本語の文章には空白がありません。", plain.encode("ascii", "ignore").decode()):
+        with monkeypatch.context() as patch:
+            whole = sketch(text)
+            patch.setattr(module, "LONG", 0)
+            patch.setattr(module, "BLOCK", block)
+            assert sketch(text).tolist() == whole.tolist()

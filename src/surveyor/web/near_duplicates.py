@@ -3,7 +3,8 @@
 The shingles of a text are its runs of four words; in scripts without spaces, each character is a word. Its *sketch* is
 the 128 smallest of their hashes. The smallest 128 hashes of two sketches together are a random sample of the shingles
 in either text; the fraction of them that both have estimates the Jaccard similarity (Broder 1997), with a standard
-error of at most 0.045, and 0.027 at 0.9.
+error of at most 0.045, and 0.027 at 0.9. All words of a text count;
+a long text is read in blocks, so that memory is bounded.
 
 Only pages that share one of their eight smallest hashes are compared. At a similarity of 0.9, a pair is compared with a
 probability above 0.999, unless more than `MOST_COMPARED` earlier groups share that hash.
@@ -20,7 +21,9 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import TypeAlias
 from zlib import crc32
 
 import numpy as np
@@ -32,8 +35,10 @@ SIZE = 128  # of a sketch
 KEYS = 8  # smallest hashes by which pages are compared
 SIMILAR = 0.9
 MOST_COMPARED = 200  # groups that a page is compared with, by one hash
-MOST_WORDS = 50_000
+BLOCK = 50_000  # words that are hashed at once
+LONG = 300_000  # characters of a text with other than ASCII that is read in blocks
 MOST_KEPT, LONGEST_KEPT = 50_000, 40  # words whose hashes are kept, and characters of them: about 6 MB
+Unsigned: TypeAlias = np.ndarray[tuple[int], np.dtype[np.uint64]]
 EMPTY: IntArray = read_only(np.empty(0, np.int64))
 _UNSPACED = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\ua4cf\uac00-\ud7af\uf900-\ufaff"  # Thai, Han, Kana, …
 _WORD = re.compile(rf"[{_UNSPACED}]|[^\s{_UNSPACED}]+")
@@ -54,24 +59,52 @@ _hashes = _Hashes()
 
 def sketch(text: str) -> IntArray:
     """Return the sketch of a text; empty if it has fewer words than a shingle."""
-    lower = text.lower()
-    words = lower.split() if lower.isascii() else _WORD.findall(lower)
-    hashes = [*map(_hashes.__getitem__, words[:MOST_WORDS])]
-    if len(hashes) < SHINGLE:
-        return EMPTY
+    own, before = np.empty(0, np.uint64), list[int]()
+    for words in _blocks(text.lower()):
+        hashes = [*before, *map(_hashes.__getitem__, words)]
+        if len(hashes) >= SHINGLE:
+            own = _smallest(own, _shingles(hashes))
+        before = hashes[1 - SHINGLE :]  # shingles that begin here end in the next block
+    found: IntArray = own.astype(np.int64)
+    found.flags.writeable = False
+    return found
+
+
+def _blocks(lower: str) -> Iterator[list[str]]:
+    """Yield the words of a text, those of a long one in blocks."""
+    if lower.isascii():
+        while lower:
+            words = lower.split(None, BLOCK)
+            lower = words.pop() if len(words) > BLOCK else ""
+            yield words
+    elif len(lower) <= LONG:
+        yield _WORD.findall(lower)
+    else:
+        found = (match[0] for match in _WORD.finditer(lower))
+        while block := [*islice(found, BLOCK)]:
+            yield block
+
+
+def _shingles(hashes: list[int]) -> Unsigned:
+    """Return the hashes of the shingles of a block, below 2 ** 63."""
     rows = np.lib.stride_tricks.sliding_window_view(np.array(hashes, np.uint64), SHINGLE)
     mixed = np.zeros(rows.shape[0], np.uint64)
     for column in range(SHINGLE):
         mixed = _mixed(mixed + rows[:, column] + np.uint64(0x9E3779B97F4A7C15))
-    mixed >>= np.uint64(1)
-    mixed.sort()  # `np.unique` hashes first, which takes longer
-    is_new = np.concatenate([[True], mixed[1:] != mixed[:-1]])
-    own: IntArray = mixed[is_new][:SIZE].astype(np.int64)  # a copy, not a view of all shingles
-    own.flags.writeable = False
-    return own
+    return mixed >> np.uint64(1)
 
 
-def _mixed(values: np.ndarray[tuple[int], np.dtype[np.uint64]]) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
+def _smallest(own: Unsigned, more: Unsigned) -> Unsigned:
+    """Return the distinct smallest hashes of a sketch and a block."""
+    if own.size:
+        more = np.concatenate([own, more if own.size < SIZE else more[more < own[-1]]])
+    more.sort()  # `np.unique` hashes first, which takes longer
+    is_new = np.concatenate([[True], more[1:] != more[:-1]])
+    found: Unsigned = more[is_new][:SIZE].copy()  # not a view of all shingles
+    return found
+
+
+def _mixed(values: Unsigned) -> Unsigned:
     """Return the finalizer of SplitMix64."""
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
