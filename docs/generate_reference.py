@@ -311,6 +311,10 @@ jumps to the seeds) that the pages with the fault hold together.
 - *bodies* marks rules that need the archived bodies (setting `archive`, on by default); *complete* marks rules that are
   judged only if no page is queued, needs JavaScript, or is blocked and may hold links. Rules that were not judged are
   listed with the reason.
+- For *orphan* every link counts, also by nofollow, from pages with another canonical URL, and beyond `--depth`. If
+  pages of the site that `--exclude`, `--include` or `--depth` leave out are linked and may hold links, the rule is not
+  judged unless each listed page has a link. Pages that only nofollow links lead to and that were not read are counted
+  in the message.
 
 `--json` has `survey`, `coverage`, `pages_fetched`, `pages_queued`, `pages_blocked`, `pages_not_archived`,
 `pages_archived_in_part` with the first of them in `archived_in_part`, `interrupted` (by Ctrl-C), `counts` by

@@ -1,7 +1,8 @@
 """Audit a survey: apply the rules and order what they find.
 
 `audit(survey)` needs no network. Verdicts that need all links of the site, such as *orphan*, are given only if no page
-is queued or blocked or needs JavaScript; otherwise the rule is listed under `skipped` with its reason.
+is queued or blocked, left out by the settings, or needs JavaScript; otherwise the rule is listed under `skipped` with
+its reason.
 """
 
 from __future__ import annotations
@@ -117,6 +118,9 @@ def audit(
     if any(rule.needs_bodies or rule.needs_complete for rule in chosen.values()):
         site.read_bodies()
         skipped = _unread(site, chosen) | skipped
+    unlinked = [name for name, rule in chosen.items() if rule.needs_complete and name not in skipped]
+    if unlinked and (why := site.unlinked.why_unknown):
+        skipped |= dict.fromkeys(unlinked, why)
     found: list[Finding] = []
     for check, names in CHECKS:
         judged = [name for name in names if name in chosen and name not in skipped]

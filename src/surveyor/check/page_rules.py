@@ -174,5 +174,8 @@ def listed(site: Site) -> Iterator[Finding]:
 
 def orphans(site: Site) -> Iterator[Finding]:
     """Find listed pages that no link leads to."""
-    for row in site.survey.orphans():
-        yield Finding("orphan", row["url"], "no links lead to it from the start", 0.0, (Source(row["url"]),))
+    unread = site.unlinked.not_followed
+    more = f"; not read: {unread:,} that only nofollow links lead to" if unread else ""
+    for page in site.unlinked.pages:
+        url = site.urls[page]
+        yield Finding("orphan", url, f"no links lead to it from the start{more}", 0.0, (Source(url),))

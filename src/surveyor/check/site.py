@@ -11,6 +11,7 @@ import numpy as np
 from surveyor.arrays import BoolArray, FloatArray, IntArray
 from surveyor.check.findings import Source, source_of
 from surveyor.check.page_facts import PageFacts, lines_of, read_facts
+from surveyor.check.reachable import Unlinked, unlinked
 from surveyor.errors import SurveyError, UsageError
 from surveyor.fetch.bodies import Decoded, decoded
 from surveyor.outcome import Visit
@@ -150,6 +151,11 @@ class Site:
         except (SurveyError, UsageError):
             return None
 
+    def alias_body(self, page: int) -> Decoded | None:
+        """Return the body of a page that names another one as canonical; None if there is none."""
+        visit = self.last[page]
+        return self._body(page) if visit is not None and self._is_alias(visit) else None
+
     def lines(self, url: str, wanted: Collection[str]) -> dict[str, int]:
         """Return the lines of references in the archived body of a page."""
         page = self.number.get(url)
@@ -160,6 +166,11 @@ class Site:
     def depths(self) -> IntArray:
         """Number of links from the nearest seed, by page; -1 if it is not known."""
         return self.survey.tables.depths()
+
+    @cached_property
+    def unlinked(self) -> Unlinked:
+        """The listed pages that no link leads to."""
+        return unlinked(self)
 
     def weight(self, pages: Iterable[int]) -> float:
         """Return the importance of several pages together, aliases counted once."""

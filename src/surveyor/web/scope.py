@@ -136,13 +136,16 @@ class Scope:
         for text, matches in self._exclude:
             if matches(rest):
                 return f"excluded by {text}"
-        name = rest.partition("?")[0].partition("/")[2].rpartition("/")[2]
-        ending = name.rpartition(".")[2].lower() if "." in name else ""
+        ending = _ending(rest)
         if ending in self.types:
             return f"file type {ending}"
         if self.depth is not None and depth > self.depth:
             return f"depth {depth} > {self.depth}"
         return None
+
+    def is_file(self, url: str) -> bool:
+        """Return whether a URL has the ending of a file type without links."""
+        return _ending(url.partition("://")[2]) in self.types
 
     def preview(self, links: Iterable[str]) -> Mapping[str, int]:
         """Count links by the reason why they are out of scope, most frequent first; `in scope` counts the others.
@@ -160,6 +163,12 @@ class Scope:
         if self.kind == "domain" and self.domain is not None:
             return self.domain(authority if authority.endswith("]") else authority.partition(":")[0])
         return authority
+
+
+def _ending(rest: str) -> str:
+    """Return the ending of the path of a URL that is given without its scheme; empty if it has none."""
+    name = rest.partition("?")[0].partition("/")[2].rpartition("/")[2]
+    return name.rpartition(".")[2].lower() if "." in name else ""
 
 
 def _after_scheme(url: str) -> str:
