@@ -284,6 +284,9 @@ Generated from `surveyor/check/rules.py` by `python docs/generate_reference.py`.
 without a request. Findings are ordered by severity, then by importance: the share of all importance (PageRank with
 jumps to the seeds) that the pages with the fault hold together.
 
+- With a SURVEY, options of the crawl (`--until`, `--scope`, `--include`, `--exclude`, `--fresh`, `--out`) are wrong
+  (exit code 2), and so are `--delay`, `--allow` and `--backoff` if nothing is requested. A folder or file that is not a
+  survey has exit code 4.
 - `--rule` and `--without` select rules. `--fail-on` sets the least severity that gives exit code 3.
 - The table `[check]` of `surveyor.toml` switches rules: `thin-page = "off"`, or another severity, as in
   `redirected-link = "warning"`. A rule that `--rule` names applies even if it is off there.

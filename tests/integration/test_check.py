@@ -530,3 +530,51 @@ def test_a_survey_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
     result = CommandResult(capsys, "check", "typo.survey")
     assert result.code == 2
     assert "there is no survey at typo.survey" in result.err
+
+
+@pytest.mark.parametrize(
+    ("site", "code", "problem", "hint"),
+    [
+        ("small.graph", 4, "small.graph is not a survey (it has no survey.toml)", "https://small.graph/"),
+        ("small.graph/", 4, "small.graph/ is not a survey (it has no survey.toml)", "https://small.graph/"),
+        ("page.html", 4, "page.html is not a survey (it has no survey.toml)", "https://page.html/"),
+        ("nosuch", 2, "'nosuch' is neither a survey nor an http or https URL", "https://nosuch/"),
+        ("ftp.survey", 2, "there is no survey at ftp.survey", "URL"),
+    ],
+)
+def test_what_is_neither_a_survey_nor_a_url_is_not_looked_up(
+    site: str,
+    code: int,
+    problem: str,
+    hint: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "small.graph").mkdir()
+    (tmp_path / "page.html").touch()
+    monkeypatch.setattr("surveyor.cli.check._crawl", lambda *_: pytest.fail("a crawl begins"))
+    result = CommandResult(capsys, "check", site, "--contact", "me@example.org")
+    assert result.code == code
+    first, second = result.err.splitlines()
+    assert first == problem
+    assert hint in second
+
+
+@pytest.mark.parametrize(
+    ("given", "flags"),
+    [
+        (["--until", "foo", "--scope", "bar", "--delay", "99"], "--until, --scope, --delay"),
+        (["--fresh", "--out", "b.survey"], "--fresh, --out"),
+        (["--external", "--delay", "1", "--exclude", "*/x/*", "--exclude", "--y"], "--exclude"),
+        (["--allow", "127.0.0.1"], "--allow"),
+    ],
+)
+def test_options_of_a_crawl_without_one_are_named(
+    given: list[str], flags: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    result = CommandResult(capsys, "check", str(folder), *given)
+    assert (result.code, result.out) == (2, "")
+    assert result.err.startswith(f"{flags} without a crawl: {folder} is a survey\n")
+    assert ("only with --external" in result.err) == (flags in ("--until, --scope, --delay", "--allow"))

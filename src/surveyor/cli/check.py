@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,8 +22,11 @@ if TYPE_CHECKING:
 
 FAILED = 3
 INTERRUPTED = 130
+KINDS = ("external", "resources", "certificates")  # of requests
+OF_CRAWLS = ("fresh", "out", "until", "scope", "include", "exclude")  # options that a survey leaves without effect
+OF_REQUESTS = ("delay", "allow", "backoff")
 UNTIL = ("pages=20000",)  # of a crawl that check makes itself: all pages of most sites
-REQUESTING = ("external", "resources", "certificates", "max_age", "most")
+REQUESTING = (*KINDS, "max_age", "most")
 SEVERITIES = ("error", "warning", "note")
 
 
@@ -71,7 +75,6 @@ def command(output: Output, *, site: str, **given: Any) -> int:
     from surveyor.check.rules import at_least, selected
     from surveyor.cli.crawl import report_stop, resume_command
     from surveyor.config import load
-    from surveyor.errors import UsageError
     from surveyor.report.check_formats import source_map
     from surveyor.store.layout import is_survey
     from surveyor.survey.crawl import nothing_fetched
@@ -87,11 +90,11 @@ def command(output: Output, *, site: str, **given: Any) -> int:
     requesting = {name: given.pop(name) for name in REQUESTING}
     crawling = {name: given.pop(name) for name in ("fresh", "out")}
     stopped = None
-    if is_survey(site):
+    if "://" not in site and is_survey(site):
         path = Path(site)
-    elif site.endswith(".survey"):
-        raise UsageError(f"there is no survey at {site}", hint="surveyor check URL crawls a site first")
+        _reject_options_of_a_crawl(site, is_requesting=any(requesting[name] for name in KINDS))
     else:
+        _require_url(site)
         path, stopped = _crawl(output, site, settings.given(given), **crawling)
         requesting["certificates"] = True
         if stopped is not None and not _is_checked(path, stopped):
@@ -123,6 +126,38 @@ def command(output: Output, *, site: str, **given: Any) -> int:
         return FAILED
     failing = at_least(asked["fail_on"])
     return FAILED if any(one.severity in failing for one in result.findings) else 0
+
+
+def _require_url(site: str) -> None:
+    """Raise an error for a path, and for a word that is not a host."""
+    from surveyor.crawler.seed_pages import normalised_seed
+    from surveyor.errors import SurveyError, UsageError
+    from surveyor.store.layout import MANIFEST
+
+    if "://" in site:
+        return
+    if os.path.lexists(site):
+        hint = f"the site of that name is `surveyor check https://{site.strip('/')}/`; `surveyor crawl` writes surveys"
+        raise SurveyError(f"{site} is not a survey (it has no {MANIFEST})", hint=hint)
+    if site.endswith(".survey"):
+        raise UsageError(f"there is no survey at {site}", hint="surveyor check URL crawls a site first")
+    try:
+        normalised_seed(site)
+    except UsageError as error:
+        raise UsageError(f"{site!r} is neither a survey nor an http or https URL", hint=error.hint) from None
+
+
+def _reject_options_of_a_crawl(survey: str, *, is_requesting: bool) -> None:
+    """Raise an error for options that have no effect on a survey that is there; those of requests may have one."""
+    from surveyor.errors import UsageError
+
+    names = OF_CRAWLS if is_requesting else (*OF_CRAWLS, *OF_REQUESTS)
+    flags = {name: words[0] for name in names if (words := options.given_options([name]))}
+    if flags:
+        few = [flag for name, flag in flags.items() if name in OF_REQUESTS]
+        hint = "remove them, or give the URL of the site"
+        more = f"; {', '.join(few)}: only with --external, --resources or --certificates" if few else ""
+        raise UsageError(f"{', '.join(flags.values())} without a crawl: {survey} is a survey", hint=hint + more)
 
 
 def _is_checked(path: Path, stopped: Finished) -> bool:
@@ -184,7 +219,7 @@ def _requests(output: Output, site: str, given: dict[str, Any], *, max_age: int,
     from surveyor.config import load
     from surveyor.crawler.start import allow_named_hosts
 
-    if not any(asked[name] for name in ("external", "resources", "certificates")):
+    if not any(asked[name] for name in KINDS):
         return None
     chosen, origins = load(given)
     chosen = settings.with_contact(output, chosen)
