@@ -578,3 +578,11 @@ def test_options_of_a_crawl_without_one_are_named(
     assert (result.code, result.out) == (2, "")
     assert result.err.startswith(f"{flags} without a crawl: {folder} is a survey\n")
     assert ("only with --external" in result.err) == (flags in ("--until, --scope, --delay", "--allow"))
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that is always full")
+@pytest.mark.parametrize("option", ["--html", "--sarif", "--junit"])
+def test_a_file_that_cannot_be_written_is_named(option: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    result = CommandResult(capsys, "check", str(folder), option, "/dev/full", "--rule", "thin-page")
+    assert result.code == 2
+    assert result.err.startswith("/dev/full cannot be written: No space left on device\n")

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from surveyor import __version__
+from surveyor.errors import UsageError
 from surveyor.graph.formats.streams import atomic_write
 from surveyor.report.numbers import printable
 
@@ -62,7 +63,11 @@ def write(page: str, path: str | Path) -> Path:
     """Write a page atomically; a hard link to an earlier file keeps the old content."""
     path = Path(path)
     if path.exists() and not path.is_file():  # a device such as /dev/stdout; a folder is rejected below
-        path.write_text(page, "utf-8")
+        try:
+            path.write_text(page, "utf-8")
+        except OSError as error:
+            hint = "check the path, and the space left on the disk"
+            raise UsageError(f"{path} cannot be written: {error.strerror or error}", hint=hint) from error
         return path
     with atomic_write(path) as draft, draft.open("x", encoding="utf-8") as file:
         file.write(page)
