@@ -56,7 +56,8 @@ _PLACE = 7 << 3  # bits of a mark that are not zero outside of the main content
 _MOST_REGIONS = 20  # of a page; links in further ones count as those of the region around them
 _MOST_UP = 50  # ancestors of a region that are searched for content
 _LONGEST_ANCHOR = 1_200  # characters of an anchor text before white space is collapsed
-_ANCHOR_ROOM = 500_000  # characters of anchor texts that are read on one page, as anchors may be nested
+_ANCHOR_ROOM = 500_000  # characters of anchor texts that are kept of one page
+_ANCHOR_WORK = 20_000_000  # characters of anchor texts that are read on one page: all of it, unless anchors are nested
 _NO_FOLLOW = frozenset(("nofollow", "ugc", "sponsored"))
 _HIDDEN = frozenset(("script", "style", "noscript", "noframes", "iframe", "template", "title"))
 _BLOCKS = frozenset(
@@ -277,14 +278,14 @@ class _Found:
         self._regions: list[tuple[int, int]] = []  # open ones, innermost last: number of the link after it, mark
         self._links = 0  # elements with href in the tree, so far
         self._read: dict[str, int] = {}  # reference -> 0 if its text in the main content is known, else its region
-        self._counted_regions, self._room = 0, _ANCHOR_ROOM
+        self._counted_regions, self._room, self._work = 0, _ANCHOR_ROOM, _ANCHOR_WORK
 
     def scan(self, nodes: Iterable[LexborNode], directives: _Directives) -> None:
         """Collect links, title, language, base, canonical URL and directives from tags."""
         self._regions.clear()
         self._links = 0
         add, regions, read = self.named.append, self._regions, self._read
-        room = self._room
+        room, work = self._room, self._work
         for node in nodes:
             tag, attributes = node.tag, node.attributes
             if tag == "a" or tag == "area":  # most are; faster than a set lookup
@@ -303,15 +304,16 @@ class _Found:
                 reference, text = attributes["href"] or "", ""
                 if tag == "area":
                     text, number = attributes.get("alt") or "", number | mark(tag, "main", "")
-                elif room > 0 and ((known := read.get(reference)) is None or (known and not number & _PLACE)):
+                elif room > 0 < work and ((known := read.get(reference)) is None or (known and not number & _PLACE)):
                     inside = node.child
                     if inside is None or inside.next is not None or (text := inside.text_content or "") == "":
                         text = node.text_lexbor() or ""  # not text alone; takes three times as long
-                    room -= len(text)
+                    work -= len(text)
                     if not text or text.isspace():
                         text = _alt(node)
-                    elif len(text) > _LONGEST_ANCHOR:
+                    if len(text) > _LONGEST_ANCHOR:
                         text = text[:_LONGEST_ANCHOR]
+                    room -= len(text)
                     if text:
                         read[reference] = number & _PLACE
                 add((reference, follow, text, number))
@@ -341,7 +343,7 @@ class _Found:
             elif tag in _REGION_TAGS or "role" in attributes or "class" in attributes:
                 self._region(node, _REGION_TAGS.get(tag or "", ""), attributes)
 
-        self._room = room
+        self._room, self._work = room, work
 
     def _region(self, node: LexborNode, position: str, attributes: Mapping[str, str | None]) -> None:
         """Record the position of the links inside an element, which are the next ones; inner elements come later."""
