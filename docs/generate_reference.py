@@ -318,6 +318,8 @@ jumps to the seeds) that the pages with the fault hold together.
   pages of the site that `--exclude`, `--include` or `--depth` leave out are linked and may hold links, the rule is not
   judged unless each listed page has a link. Pages that only nofollow links lead to and that were not read are counted
   in the message.
+- A sitemap that cannot be read is a `sitemap-error`. *orphan* is then judged only for the pages in the other ones, and
+  not judged if they have none.
 
 `--json` has `survey`, `coverage`, `pages_fetched`, `pages_queued`, `pages_blocked`, `pages_not_archived`,
 `pages_archived_in_part` with the first of them in `archived_in_part`, `interrupted` (by Ctrl-C), `counts` by

@@ -119,7 +119,7 @@ def audit(
         site.read_bodies()
         skipped = _unread(site, chosen) | skipped
     unlinked = [name for name, rule in chosen.items() if rule.needs_complete and name not in skipped]
-    if unlinked and (why := site.unlinked.why_unknown):
+    if unlinked and (why := _why_unlinked_is_unknown(site)):
         skipped |= dict.fromkeys(unlinked, why)
     found: list[Finding] = []
     for check, names in CHECKS:
@@ -159,6 +159,13 @@ def _not_judged(survey: Survey, chosen: dict[str, Rule]) -> dict[str, str]:
     more = f", {scripted:,} need JavaScript" if scripted else ""
     why = f"{queued:,} pages are queued and {blocked:,} blocked{more}, which may hold links"
     return {name: why for name, rule in chosen.items() if rule.needs_complete}
+
+
+def _why_unlinked_is_unknown(site: Site) -> str:
+    """Return why it is not known which listed pages no link leads to; empty if it is."""
+    if site.unread_sitemaps and not site.unlinked.pages:
+        return f"sitemaps that could not be read: {len(site.unread_sitemaps):,}, which may list more pages"
+    return site.unlinked.why_unknown
 
 
 def _unread(site: Site, chosen: dict[str, Rule]) -> dict[str, str]:

@@ -153,7 +153,9 @@ def translations(site: Site) -> Iterator[Finding]:
 
 
 def listed(site: Site) -> Iterator[Finding]:
-    """Find wrong entries of sitemaps."""
+    """Find wrong entries of sitemaps, and sitemaps that cannot be read."""
+    for url, why in site.unread_sitemaps.items():
+        yield Finding("sitemap-error", url, f"cannot be read: {why}", 0.0, (Source(url),))
     for url in listed_in_scope(site.survey.manifest):
         page = site.number.get(url)
         visit = None if page is None else site.last[page]

@@ -125,9 +125,9 @@ _INDEXING = (
     Rule(
         "sitemap-error",
         "warning",
-        "A sitemap lists a page that is gone, redirected, not to be indexed, or another URL's duplicate.",
+        "A sitemap lists a page that is gone, redirected, not to be indexed, or a duplicate, or cannot be read.",
         "Search engines trust a sitemap less, the more wrong entries it has.",
-        "Remove the entry, or list the final URL.",
+        "Remove the entry, or list the final URL; repair a sitemap that cannot be read.",
     ),
     Rule(
         "canonical-conflict",

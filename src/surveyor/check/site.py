@@ -12,6 +12,7 @@ from surveyor.arrays import BoolArray, FloatArray, IntArray
 from surveyor.check.findings import Source, source_of
 from surveyor.check.page_facts import PageFacts, lines_of, read_facts
 from surveyor.check.reachable import Unlinked, unlinked
+from surveyor.crawler.seeds import unread_sitemaps
 from surveyor.errors import SurveyError, UsageError
 from surveyor.fetch.bodies import Decoded, decoded
 from surveyor.outcome import Visit
@@ -161,6 +162,11 @@ class Site:
         page = self.number.get(url)
         body = None if page is None else self._body(page)
         return {} if body is None else lines_of(body.body, url, body.headers, wanted)
+
+    @cached_property
+    def unread_sitemaps(self) -> dict[str, str]:
+        """The sitemaps that could not be read, and why."""
+        return unread_sitemaps(self.survey.journal)
 
     @cached_property
     def depths(self) -> IntArray:

@@ -60,6 +60,7 @@ class Prepared:
     settings: Settings
     origins: Mapping[str, str]
     waits: Mapping[str, float]
+    unread: Mapping[str, str] | None = None  # sitemaps that could not be read, and why; None if none were asked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +147,7 @@ def crawl_site(
 
     With `notice`, its lines are printed as pages arrive; the goal is then a limit, of which no time is forecast.
     """
+    from surveyor.crawler.seeds import MOST_UNREAD, SITEMAPS, unread_sitemaps
     from surveyor.crawler.start import start
     from surveyor.store.layout import is_survey
 
@@ -159,6 +161,8 @@ def crawl_site(
             _report_recovery(output, folder)
         for host, until in prepared.waits.items():
             folder.note("backoff", host=host, until=until, why="Retry-After")
+        if prepared.unread is not None and prepared.unread != unread_sitemaps(folder.journal):
+            folder.note(SITEMAPS, unread=dict([*prepared.unread.items()][:MOST_UNREAD]))
         return _crawl(output, folder, chosen, prepared.origins, notice, is_new=is_new), chosen
 
 
@@ -182,15 +186,17 @@ def prepare(output: Output, asked: CrawlOptions, flags: Mapping[str, Any]) -> Pr
     chosen = settings.with_contact(output, chosen)
     chosen, origins = allow_named_hosts(chosen, origins, [*(seeds.urls if asked.urls else ()), *lists])
     waits: dict[str, float] = {}
+    unread: dict[str, str] | None = None
     if lists or asked.sitemap:
         found = run_sync(gather_seeds(lists, chosen, sitemaps_of=seeds.urls if asked.sitemap else (), say=output.info))
         seeds, waits = seeds.with_more(found.urls), found.waits
+        unread = found.failed if asked.sitemap else None
         if not chosen.scope and lists and found.kinds - {"text"}:  # pages in many folders, all of one site
             chosen, origins = replace(chosen, scope="host"), {**origins, "scope": "--seeds"}
     path = folder_for(seeds.urls, out, scope=chosen.scope, fresh=asked.fresh)
     if out is None and not (lists or asked.sitemap or asked.add_seeds):  # lists change with their sites
         check_default(path, seeds.urls, chosen, origins)
-    return Prepared(path, seeds, chosen, origins, waits)
+    return Prepared(path, seeds, chosen, origins, waits, unread)
 
 
 def _configured_seeds(chosen: Settings) -> SeedPages:

@@ -10,8 +10,9 @@ A text list may have the weight of a page in a second column, after white space 
 from __future__ import annotations
 
 import math
+import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -31,10 +32,15 @@ from surveyor.web.urls import domain, host, normalise, origin
 if TYPE_CHECKING:
     from surveyor.fetch.addresses import Resolver
     from surveyor.fetch.http import Client
+    from surveyor.store.journal import Journal
 
 MOST_LISTS = 1_000  # per site, or per index including nested ones
 SITEMAP = "sitemap.xml"  # of a site whose robots.txt names none
 MOST_HOPS = 5
+SITEMAPS, MOST_UNREAD = "sitemaps", 100  # event that names sitemaps that could not be read, and how many at most
+NO_LIST = "it is neither a sitemap nor a feed nor a list of URLs"
+HTML, IS_HTML = f"{NO_LIST}: an HTML page", re.compile(rb"\s*<(!doctype\s+)?html\b", re.IGNORECASE)
+NO_SITEMAP = ("http 404", "http 410", HTML, "robots")  # reasons why a sitemap that no robots.txt names is not there
 ABOUT = "pass a file or URL of a sitemap, a feed, or text with one URL per line, and its weight; - is stdin"
 
 
@@ -57,6 +63,7 @@ class SeedLists:
     foreign: int = 0  # pages of other domains in lists on the web
     requests: int = 0  # sent, robots.txt included
     unread: int = 0  # known lists that were not requested because of a limit
+    failed: dict[str, str] = field(default_factory=dict)  # lists of sites that could not be read, and why
     waits: dict[str, float] = field(default_factory=dict)  # hosts that asked for a wait, and its end
 
 
@@ -115,6 +122,13 @@ async def gather_seeds(
     if found.foreign:
         say(f"{found.foreign:,} pages of other domains are named too; they are skipped")
     return found
+
+
+def unread_sitemaps(journal: Journal) -> dict[str, str]:
+    """Return the sitemaps of a survey that could not be read when they were last asked for, and why."""
+    stored = [*journal.events(SITEMAPS)]
+    unread: Mapping[str, str] = stored[-1].detail["unread"] if stored else {}
+    return {url: why for url, why in unread.items() if normalise(url) == url}
 
 
 def _file(place: str) -> bytes:
@@ -194,8 +208,10 @@ async def _read(
         if listing is None and must and [url] == first:
             raise NothingFetched(f"{url}: {why}", hint=f"check it in a browser; {ABOUT}")
         if listing is None:
-            is_missing = not is_named and why in ("http 404", "http 410")
+            is_missing = not is_named and why.startswith(NO_SITEMAP)
             say(f"{site} has no sitemap" if is_missing else f"! {url}: {why}; skipped")
+            if site and not is_missing:
+                found.failed[url] = why
             continue
         say(f"{url}: {len(listing.pages) or len(listing.lists):,} {'pages' if listing.pages else 'lists'}")
         _take(found, listing, home, url, trusted=not site)
@@ -225,5 +241,7 @@ async def _ask(fetcher: PoliteClient, url: str) -> tuple[Listing | None, str]:
         listing = await fetcher.listing(url, fetched.body)
         if isinstance(listing, Failure):
             return None, f"it {listing.reason}"
-        return listing, "" if listing is not None else "it is neither a sitemap nor a feed nor a list of URLs"
+        if listing is None:
+            return None, HTML if IS_HTML.match(fetched.body[:1000]) else NO_LIST
+        return listing, ""
     return None, f"it redirects more than {MOST_HOPS} times"

@@ -91,6 +91,10 @@ def _id(value: Any) -> bool:
     return _name(value) and value.isascii() and value.isdecimal()
 
 
+def _names(value: Any) -> bool:
+    return isinstance(value, dict) and all(map(_text, value.values()))
+
+
 def _pages(value: Any) -> bool:
     return isinstance(value, list) and all(map(_count, value))
 
@@ -163,6 +167,7 @@ EVENTS: Mapping[str, Mapping[str, Test]] = {
         "why": _text,
         "status": _optional_number,
     },
+    "sitemaps": {"unread": _names},
     "backoff": {"host": _text, "until": _number, "own": _optional_bool, "why": _optional_text},
     "requests": {"count": _count},
     "pushed": {"threshold": _number},
