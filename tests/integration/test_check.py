@@ -586,3 +586,17 @@ def test_a_file_that_cannot_be_written_is_named(option: str, folder: Path, capsy
     result = CommandResult(capsys, "check", str(folder), option, "/dev/full", "--rule", "thin-page")
     assert result.code == 2
     assert result.err.startswith("/dev/full cannot be written: No space left on device\n")
+
+
+def test_the_number_of_words_of_a_thin_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = {"/": "home of all", "/one": "single", "/none": ""}
+    pages = {path: f"<title>{path}</title><p>{text}</p>" for path, text in words.items()}
+    pages["/"] += "<nav><a href=/one>1</a><a href=/none>0</a></nav>"
+    with served(pages) as url:
+        check = ["check", url, *QUICK, "--rule", "thin-page", "--out", str(tmp_path / "a.survey"), "--json"]
+        found = CommandResult(capsys, *check).json()["findings"]
+    assert {one["url"].removeprefix(url): one["message"] for one in found} == {
+        "": "3 words of text",
+        "one": "1 word of text",
+        "none": "0 words of text",
+    }

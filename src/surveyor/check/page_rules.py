@@ -50,7 +50,7 @@ def texts(site: Site) -> Iterator[Finding]:
         if not facts.has_heading:
             yield single(site, "missing-heading", page, "no first-level heading")
         if facts.words < THIN:
-            yield single(site, "thin-page", page, f"{facts.words} words of text")
+            yield single(site, "thin-page", page, f"{facts.words} word{'s' * (facts.words != 1)} of text")
     yield from _repeated(site, "duplicate-title", "title", {page: facts.title for page, _, facts in every})
     described = {page: facts.description for page, _, facts in every}
     yield from _repeated(site, "duplicate-description", "description", described)

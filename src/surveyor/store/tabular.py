@@ -54,8 +54,10 @@ MORE = {
 VISITS = {"visit": "int64", "id": "int32", **VISIT, **MORE}
 LISTS = {"followed": "links", "nofollow": "nofollow", "out of scope": "out_of_scope"}
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]|\\(?=x[0-9a-f]{2})")  # or text that looks like an escape
-ESCAPE = re.compile(r"\\x([0-9a-f]{2})")
+CONTROL = re.compile(  # control characters, overrides of the direction of text, or text that looks like an escape
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]|\\(?=x[0-9a-f]{2}|u20(?:2[a-e]|6[6-9]))"
+)
+ESCAPE = re.compile(r"\\(?:x([0-9a-f]{2})|u(20(?:2[a-e]|6[6-9])))")
 Columns = dict[str, str]  # name -> kind: string, binary, timestamp (microseconds since 1970), int32, int64, float64
 Batch = dict[str, Any]  # name -> values
 
@@ -136,23 +138,28 @@ def batched(columns: Columns, rows: Iterator[tuple[Any, ...]]) -> Iterator[Batch
 def escape_cell(cell: Any) -> Any:
     r"""Return a cell as written to CSV; values that are not text are unchanged.
 
-    >>> escape_cell("=1+1"), escape_cell("a\x1b[31m"), escape_cell(-1), escape_cell("it's")
-    ("'=1+1", 'a\\x1b[31m', -1, "it's")
+    >>> escape_cell("=1+1"), escape_cell("a\x1b[31m"), escape_cell("a\u202eb"), escape_cell(-1), escape_cell("it's")
+    ("'=1+1", 'a\\x1b[31m', 'a\\u202eb', -1, "it's")
     """
     if not isinstance(cell, str):
         return cell
     plain = cell.isprintable() and "\\" not in cell
-    text = cell if plain else CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", cell)
+    text = cell if plain else CONTROL.sub(_escape, cell)
     return f"'{text}" if cell.lstrip("'").startswith(FORMULA) else text
+
+
+def _escape(found: re.Match[str]) -> str:
+    number = ord(found[0])
+    return f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}"
 
 
 def unescape_cell(cell: str) -> str:
     r"""Return the text of a cell that `escape_cell` wrote.
 
-    >>> [unescape_cell(escape_cell(text)) == text for text in ("=1+1", "a\x1b[31m", r"\x1b")]
-    [True, True, True]
+    >>> [unescape_cell(escape_cell(text)) == text for text in ("=1+1", "a\x1b[31m", r"\x1b", "\u202e", r"\u202e")]
+    [True, True, True, True, True]
     """
-    text = ESCAPE.sub(lambda found: chr(int(found[1], 16)), cell)
+    text = ESCAPE.sub(lambda found: chr(int(found[1] or found[2], 16)), cell)
     return text[1:] if text.startswith("'") and text.lstrip("'").startswith(FORMULA) else text
 
 
