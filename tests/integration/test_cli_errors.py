@@ -53,6 +53,13 @@ from surveyor.kernels._cache import CacheFolder
         ),
         (["rank", "x", "--tolerance", "nan"], "must be above 0 and below 2, the largest possible error; got nan."),
         (["demo", "--rng", "-1"], "must be at least 0, got -1"),
+        (["mcp"], "no survey is named"),
+        (["mcp", "no/such/file"], "no/such/file does not exist"),
+        (["mcp", "x", "--json"], "surveyor mcp has no --json"),
+        (["mcp", "x", "--max-pages", "5"], "--max-pages needs --allow-crawl"),
+        (["mcp", "--allow-crawl", "--max-pages", "0"], "must be at least 1, got 0"),
+        (["mcp", "--allow-crawl", "--max-minutes", "0"], "0.0 is not in the range"),
+        (["mcp", "--allow-crawl", "--scope", "web"], "'web' is not one of"),
         (["graph", "build", "synthetic:small", "x", "--rng", "-1"], "must be at least 0, got -1"),
     ],
 )

@@ -82,9 +82,11 @@ class Job:
 
 
 class Jobs:
-    """The jobs of a server."""
+    """The jobs of a server; `tethered` ones also end if the server is killed."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, tethered: bool = False) -> None:
+        self._module = "surveyor.cli.tethered" if tethered else "surveyor"
+        self._stdin = asyncio.subprocess.PIPE if tethered else asyncio.subprocess.DEVNULL
         self._jobs: dict[tuple[str, str], Job] = {}
         self._stored: dict[Path, tuple[int, dict[str, Any]]] = {}
 
@@ -171,9 +173,9 @@ class Jobs:
                 job.process = await asyncio.create_subprocess_exec(
                     sys.executable,
                     "-m",
-                    "surveyor",
+                    self._module,
                     *job.words,
-                    stdin=asyncio.subprocess.DEVNULL,
+                    stdin=self._stdin,
                     stdout=out,
                     stderr=err,
                     start_new_session=True,  # Ctrl-C in the terminal of the server stops the server, which stops it

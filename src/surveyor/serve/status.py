@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from surveyor.errors import SurveyorError
 from surveyor.stopping import coverage_goal, parse_rule
@@ -12,7 +12,8 @@ from surveyor.store import published
 from surveyor.store.manifest import Manifest
 
 if TYPE_CHECKING:
-    from surveyor.serve.site import Site
+    from surveyor.serve.jobs import Jobs
+    from surveyor.serve.tables import Tables
 
 ENDINGS = {
     "reached": "The goal is reached.",
@@ -38,7 +39,19 @@ LIVE_ONLY: dict[str, Any] = {
 }
 
 
-def snapshot(site: Site, folder: Path) -> dict[str, Any]:
+class Server(Protocol):
+    """What runs and reads for the surveys of a server."""
+
+    @property
+    def jobs(self) -> Jobs:
+        """The processes."""
+
+    @property
+    def tables(self) -> Tables:
+        """The tables of the surveys."""
+
+
+def snapshot(site: Server, folder: Path) -> dict[str, Any]:
     """Return the state of a survey as plain values; `status` is `unknown` if nothing is known about it yet."""
     state = published.read(folder)
     running = published.is_running(state)

@@ -18,14 +18,15 @@ MOST = 1000  # surveys of one folder
 
 
 class Surveys:
-    """The surveys that were named, or those of the working folder, by name.
+    """The surveys that were named, or those of the working folder (unless `only_named`), by name.
 
     A name is only ever looked up here: no part of an address becomes part of a path.
     """
 
-    def __init__(self, places: Sequence[Path | str] = (), home: Path | str = ".") -> None:
+    def __init__(self, places: Sequence[Path | str] = (), home: Path | str = ".", *, only_named: bool = False) -> None:
         """Raise SurveyError for a place that is neither a survey nor a folder."""
         self.home = Path(home).absolute()
+        self._default = [] if only_named else [self.home]
         self._places = [Path(place).absolute() for place in places]
         self._added: list[Path] = []
         self._found: dict[str, Path] = {}
@@ -57,7 +58,7 @@ class Surveys:
 
     def _look(self) -> dict[str, Path]:
         folders: list[Path] = []
-        for place in [*(self._places or [self.home]), *self._added]:
+        for place in [*(self._places or self._default), *self._added]:
             if layout.is_survey(place):
                 folders.append(place)
             elif place.is_dir():

@@ -51,6 +51,7 @@ class PageQuery:
     after: str = ""
     limit: int = 50
     text: str = ""  # that the URL or the title must contain, in any case
+    words: Sequence[str] = ()  # each of which the URL or the title must contain, too
 
 
 @dataclass(frozen=True, slots=True)

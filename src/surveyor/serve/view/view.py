@@ -11,6 +11,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from math import isfinite
 from pathlib import Path
@@ -130,11 +131,12 @@ class View:
         """Return a page of known URLs: rows, next, previous, total, first, facets."""
         query = query or PageQuery()
         if not query.sort:
-            query = _sorted_by(query, "share" if self.summary()["importance"] else "url")
+            query = replace(query, sort="share" if self.summary()["importance"] else "url")
         rows = self._rows["pages"]
         masks = {name: self._mask(name, wanted) for name, wanted in query.filters.items()}
-        if query.text:
-            masks[""] = rows.matching(query.text)
+        for number, word in enumerate((query.text, *query.words)):
+            if word:
+                masks[f"word {number}"] = rows.matching(word)
         found = rows.page(query, _all(masks.values()), self._text_of("pages"))
         return self._result(
             {
@@ -157,14 +159,13 @@ class View:
 
     def _sites(self, table: str, query: PageQuery) -> Result:
         if not query.sort:
-            query = _sorted_by(query, "share" if self.summary()["importance"] else "pages")
+            query = replace(query, sort="share" if self.summary()["importance"] else "pages")
         rows, masks = self._rows[table], []
         for name, wanted in query.filters.items():
             if (table, name) != ("hosts", "domain"):
                 raise UsageError(f"{table} have no filter {str(name)[:50]!r}", hint="hosts can be filtered by domain")
             masks.append(rows["domain_code"] == self._code_of("domain", wanted))
-        if query.text:
-            masks.append(rows.matching(query.text))
+        masks += [rows.matching(word) for word in (query.text, *query.words) if word]
         found = rows.page(query, _all(masks), self._text_of(table))
         listed = self.rows_of(table, found.ids)
         about = {"next": found.next, "previous": found.previous, "total": found.total, "first": found.first}
@@ -415,10 +416,6 @@ def connect(path: Path) -> sqlite3.Connection:
     for setting in (f"cache_size = -{CACHE}", "query_only = ON", "trusted_schema = OFF"):
         connection.execute(f"PRAGMA {setting}")
     return connection
-
-
-def _sorted_by(query: PageQuery, sort: str) -> PageQuery:
-    return PageQuery(query.filters, sort, query.descending, query.after, query.limit, query.text)
 
 
 def _all(masks: Iterable[BoolArray]) -> BoolArray | None:

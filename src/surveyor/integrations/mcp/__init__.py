@@ -1,0 +1,1 @@
+"""Surveys for agents: a server of the Model Context Protocol over stdin and stdout, `surveyor mcp`."""
