@@ -25,6 +25,7 @@ AREAS = (
     "journal and archives",
     "output",
     "surveyor serve",
+    "surveyor mcp",
 )
 
 

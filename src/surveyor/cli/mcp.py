@@ -29,7 +29,7 @@ LIMITS = ("max_pages", "max_minutes", "scope", "out")
 @options.whole("--max-pages", 1, "N", f"Most pages of all crawls of this server together.  [{PAGES:,}]")
 @click.option(
     "--max-minutes",
-    type=click.FloatRange(0.05, 1e6),
+    type=click.FloatRange(0.05, 10_080),
     metavar="M",
     help=f"Most minutes of all crawls of this server together.  [{MINUTES:g}]",
 )

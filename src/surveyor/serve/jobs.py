@@ -235,7 +235,7 @@ def _read_result(job: Job, out: IO[bytes], err: IO[bytes]) -> None:
         job.problem, job.hint = "The result is too large for a page.", f"run it yourself: {shlex.join(job.command)}"
         return
     with contextlib.suppress(ValueError):
-        found = json.loads(text.decode("utf-8", "replace").strip().splitlines()[-1] if text.strip() else "")
+        found = json.loads(text.strip().rpartition(b"\n")[2].decode("utf-8", "replace"))  # its texts may hold line ends
         if isinstance(found, dict):
             job.result = found
             return

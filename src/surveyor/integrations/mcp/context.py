@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from surveyor.errors import SurveyError, UsageError
-from surveyor.serve.surveys import changed_at
 from surveyor.store import published
 
 if TYPE_CHECKING:
@@ -65,10 +64,12 @@ class Context:
 
     def _open(self, folder: Path) -> tuple[View | None, bool]:
         """Return the tables as last built, and whether they will do: those of a running crawl are always behind."""
+        from surveyor.serve.view.build import is_due
+
         view = self.tables.open(folder)
         if view is None:
             return None, False
-        return view, changed_at(folder) <= view.as_of or published.is_running(published.read(folder))
+        return view, published.is_running(published.read(folder)) or not is_due(folder)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -162,8 +162,6 @@ def _pages_of(crawl: Crawl) -> int:
 def address_of(text: str) -> str:
     """Return an address in normal form; UsageError if it is none of http or https."""
     given = text.strip()
-    if given and "://" not in given:
-        given = f"https://{given}"
     url = normalise(given) if given.isprintable() and re.match(r"https?://", given, re.IGNORECASE) else None
     if url is None or any(char.isspace() for char in url):
         raise UsageError(

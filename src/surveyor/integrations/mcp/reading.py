@@ -74,12 +74,15 @@ async def list_surveys(context: Context) -> Reply:
     folders = list((await asyncio.to_thread(context.surveys.all)).items())
     rows = []
     for name, folder in folders[:MOST_SURVEYS]:
+        context.tables.want(folder)
         state = await asyncio.to_thread(snapshot, context, folder)
+        if state["status"] == "unknown":
+            state |= {"pages": None, "known": None}
         coverage = state["coverage"] or {"at_least": None, "at_most": None}
         row = {"survey": name, "at_least": coverage["at_least"], "at_most": coverage["at_most"]}
         row |= {field: state[field] for field in ("status", "pages", "known", "goal", "seeds")}
         rows.append({**row, "changed_at": changed_at(folder), "problem": state["problem"]})
-    web = [f"{row['survey']}: {counted(row['pages'], 'page')}, {_bounds(row)}, {row['status']}" for row in rows]
+    web = [f"{row['survey']}: {_size(row['pages'])}, {_bounds(row)}, {row['status']}" for row in rows]
     return Reply(
         says=f"{counted(len(folders), 'survey')}.",
         data={"surveys": rows, "total": len(folders)},
@@ -269,6 +272,10 @@ def _facts(row: Row) -> str:
 
 def _cut(text: str | None) -> str:
     return one_line(text or "", 200)
+
+
+def _size(pages: int | None) -> str:
+    return "not read yet" if pages is None else counted(pages, "page")
 
 
 def _bounds(coverage: dict[str, Any]) -> str:
