@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import shutil
@@ -20,6 +21,7 @@ from loopback import linked, served
 from mcp_sessions import CRAWLS, READS, SECONDS, SITE, crawled, session, user, within
 from surveyor.cli import mcp as command
 from surveyor.integrations.mcp import crawling, reading
+from surveyor.serve.jobs import Jobs
 
 
 @pytest.fixture(scope="module")
@@ -212,6 +214,31 @@ def test_minutes_end_a_crawl(tmp_path: Path) -> None:
         within(work())
 
 
+@pytest.mark.slow
+def test_a_crawl_that_does_not_end_by_itself_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here its last seconds are taken from it."""
+    monkeypatch.setattr(crawling, "OVERTIME", -57.0)
+    pages = {f"/{number}": linked(f"/{number + 1}") for number in range(1, 5_000)}
+
+    async def work() -> None:
+        jobs = Jobs(tethered=True)
+        crawls = crawling.Crawls(jobs, crawling.Limits(home=tmp_path))
+        try:
+            crawl = await crawls.start(url, None, None, 1.0, "host")
+            while crawl.job.is_running:
+                await asyncio.sleep(0.05)
+            assert crawl.job.stopped
+            assert crawls.left()["pages"] < crawling.PAGES
+        finally:
+            await jobs.close()
+            crawls.close()
+
+    with served({"/": linked("/1"), **pages}) as url:
+        for name, value in (user(url) | {"SURVEYOR_DELAY": "0.2"}).items():
+            monkeypatch.setenv(name, value)
+        within(work())
+
+
 # The command
 
 
@@ -238,6 +265,13 @@ def test_without_the_extra_one_sentence_names_it(
     assert (printed.code, printed.out) == (2, "")
     assert "surveyor mcp needs mcp" in printed.err
     assert "pip install 'surveyor[mcp]'" in printed.err
+
+
+def test_the_guide_has_every_tool_with_its_arguments() -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "how-to" / "agents.md").read_text("utf-8")
+    rows = {name: re.findall(r"`(\w+)`", given) for name, given in re.findall(r"\| `(\w+)` \|(.*?)\|", guide)}
+    tools = (*reading.TOOLS, *crawling.tools(crawling.Limits()))
+    assert rows == {tool.name: [one.name for one in tool.arguments] for tool in tools}
 
 
 def test_the_help_names_the_defaults() -> None:

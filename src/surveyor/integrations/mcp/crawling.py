@@ -79,6 +79,7 @@ class Crawls:
         self.last: Crawl | None = None
         self._lists = tempfile.TemporaryDirectory(prefix="surveyor-mcp-")
         self._lock = asyncio.Lock()
+        self._ending: asyncio.Task[None] | None = None
 
     def left(self) -> dict[str, Any]:
         """Return what the limits still allow, besides the running crawl."""
@@ -139,7 +140,7 @@ class Crawls:
 
     def _end(self, crawl: Crawl) -> None:
         if crawl.job.is_running:
-            self.ending = asyncio.get_running_loop().create_task(self._jobs.stop(crawl.job))
+            self._ending = asyncio.get_running_loop().create_task(self._jobs.stop(crawl.job))
 
     async def stop(self) -> None:
         """Stop the crawl that is running, as Ctrl-C would."""
