@@ -87,9 +87,9 @@ async def session(home: Path, *words: str, **variables: str) -> AsyncIterator[Se
         yield Session(client)
 
 
-def within(work: Awaitable[None]) -> None:
+def within(work: Awaitable[None], seconds: float = SECONDS) -> None:
     async def limited() -> None:
-        await asyncio.wait_for(work, SECONDS)
+        await asyncio.wait_for(work, seconds)
 
     asyncio.run(limited())
 

@@ -66,7 +66,7 @@ CALLS: dict[str, list[str] | None] = {  # None: it takes no survey, or runs unti
     "watch": ["{survey}", "--once", "--rate", "10/day", "--contact", "me@example.org"],
     "config trust": ["{survey}"],  # last: it vouches for what the survey says
     "serve": None,  # test_serve_security.py and tests/browser open such surveys
-    "mcp": None,  # test_mcp.py serves such surveys
+    "mcp": None,  # test_mcp_security.py opens such surveys
     "try": None,
     "demo": None,
     "init": None,

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 from attack import attack
+from foreign import CRAFTED, PRECIOUS, base_survey
 
 from loopback import linked, served
 from mcp_sessions import SITE, crawled, session, user, within
@@ -159,6 +161,45 @@ def test_hostile_surveys_are_bounded_marked_and_escaped(hostile: Path) -> None:
                     assert "\\n" in data["pages"][0]["title"]
 
     within(work())
+
+
+@attack(
+    "surveys that a stranger has altered (code, links, pipes, paths, settings, SQL), named to the server",
+    area=AREA,
+    inputs=len(CRAFTED),
+    must_hold="every tool answers, or fails with one sentence; nothing outside is changed, nothing is connected to",
+)
+@pytest.mark.slow
+def test_surveys_from_elsewhere_are_data(tmp_path: Path) -> None:
+    wrong: list[str] = []
+    base, _ = base_survey(tmp_path)
+    outside, record = tmp_path / "outside", tmp_path / "record.txt"
+    for name, craft in CRAFTED.items():
+        precious, survey = outside / name, tmp_path / "here" / f"{name}.survey"
+        precious.mkdir(parents=True)
+        for file in ("precious", "00000.warc.gz"):
+            (precious / file).write_bytes(PRECIOUS)
+        shutil.copytree(base, survey)
+        craft(survey, precious)
+    before = {path: path.read_bytes() for path in outside.rglob("*") if path.is_file()}
+    variables = recorded(record) | {"XDG_CONFIG_HOME": str(tmp_path / "config")}
+
+    async def work() -> None:
+        async with session(tmp_path, *(f"here/{name}.survey" for name in CRAFTED), **variables) as server:
+            listed, _, failed = await server.call("surveys")
+            assert not failed
+            named = [row["survey"] for row in listed["surveys"]]
+            assert "nothing_altered" in named
+            for name in named:
+                for tool, arguments in (("coverage", {}), ("top", {}), ("page", {"id": 0}), ("explain", {"id": 0})):
+                    _, text, failed = await server.call(tool, survey=name, **arguments)
+                    if failed and ("bug" in text or "\n" in text or name == "nothing_altered"):
+                        wrong.append(f"{name} {tool}: {text}")
+
+    within(work(), 600)
+    assert wrong == []
+    assert not record.exists() or "connect " not in record.read_text()
+    assert {path: path.read_bytes() for path in outside.rglob("*") if path.is_file()} == before
 
 
 @attack("replies with thousands of rows and long texts", area=AREA, must_hold="cut to a bounded size")

@@ -217,7 +217,7 @@ def test_minutes_end_a_crawl(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_crawl_that_does_not_end_by_itself_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Here its last seconds are taken from it."""
-    monkeypatch.setattr(crawling, "OVERTIME", -57.0)
+    monkeypatch.setattr(crawling, "OVERTIME", -48.0)
     pages = {f"/{number}": linked(f"/{number + 1}") for number in range(1, 5_000)}
 
     async def work() -> None:

@@ -81,7 +81,7 @@ async def list_surveys(context: Context) -> Reply:
         coverage = state["coverage"] or {"at_least": None, "at_most": None}
         row = {"survey": name, "at_least": coverage["at_least"], "at_most": coverage["at_most"]}
         row |= {field: state[field] for field in ("status", "pages", "known", "goal", "seeds")}
-        rows.append({**row, "changed_at": changed_at(folder), "problem": state["problem"]})
+        rows.append({**row, "changed_at": changed_at(folder), "problem": state["problem"].replace(str(folder), name)})
     web = [f"{row['survey']}: {_size(row['pages'])}, {_bounds(row)}, {row['status']}" for row in rows]
     return Reply(
         says=f"{counted(len(folders), 'survey')}.",

@@ -122,7 +122,10 @@ class Links:
     @cached_property
     def _sites(self) -> tuple[IdArray, Sequence[str]]:
         """The host of each node, and the names of the hosts."""
-        return self._view.column("host")[self._ranked], self._view.host_names
+        hosts, names = self._view.column("host"), self._view.host_names
+        listed = self._ranked < hosts.size  # seeds that were added since the last fetch are in no table yet
+        codes = np.where(listed, hosts[np.minimum(self._ranked, hosts.size - 1)], len(names))
+        return codes, [*names, ""]
 
     def contexts(self, sources: Iterable[int], target: int) -> dict[int, LinkContext]:
         """Return how pages link to a page, or to an alias of it, by id of the source; the others are omitted."""
