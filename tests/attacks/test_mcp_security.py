@@ -79,6 +79,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     inputs=len(WRONG),
     must_hold="one sentence; no path of a client reaches the file system",
 )
+@pytest.mark.slow
 def test_wrong_arguments_are_one_sentence_each(home: Path) -> None:
     build(home / "site.survey")
 
@@ -132,6 +133,7 @@ def hostile(tmp_path: Path) -> Path:
     inputs=len(HOSTILE),
     must_hold="visible escapes between two marks that no page can know; answers of bounded size",
 )
+@pytest.mark.slow
 def test_hostile_surveys_are_bounded_marked_and_escaped(hostile: Path) -> None:
     """`Session.call` checks every answer for control characters and its size."""
 
@@ -268,6 +270,7 @@ def test_private_addresses_are_never_connected_to(address: str, site: str, tmp_p
     assert not [*tmp_path.glob("*.survey")]
 
 
+@pytest.mark.slow
 def test_the_record_has_the_connections_of_a_crawl(site: str, tmp_path: Path) -> None:
     """The same address, allowed by the user."""
     record = tmp_path / "record.txt"
@@ -311,6 +314,7 @@ asyncio.run(main())
 )
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="finds the server in /proc")
 @pytest.mark.parametrize("victim", one_in(2, ["client", "server"]))
+@pytest.mark.slow
 def test_a_killed_client_or_server_ends_all_that_was_started(victim: str, tmp_path: Path) -> None:
     pages = {f"/{number}": linked(f"/{number + 1}") for number in range(1, 5_000)}
     with served({"/": linked("/1"), **pages}) as url:

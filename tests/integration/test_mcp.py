@@ -117,6 +117,7 @@ def test_nothing_but_the_protocol_is_on_stdout(home: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.slow
 def test_a_signal_ends_the_server_although_stdin_is_open(number: int, home: Path) -> None:
     words = [sys.executable, "-m", "surveyor", "mcp", "site.survey"]
     child = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=home)
