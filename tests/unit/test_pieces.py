@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,9 +15,10 @@ from hypothesis import strategies as st
 
 from surveyor import Graph, GraphError, UsageError
 from surveyor.graph.folder_files import checksum, seal
-from surveyor.graph.pieces.folder import ARRAYS, DESCRIPTION, NAME_FILES, NUMBERS, Pieces, global_ids, split_ids
+from surveyor.graph.pieces.folder import ARRAYS, DESCRIPTION, NAME_FILES, NUMBERS, Piece, Pieces, global_ids, split_ids
 from surveyor.graph.pieces.split import join, split_graph
 from surveyor.graph.pieces.write import WriteOptions
+from surveyor.rank.pieces.sweeps import PieceSweeps, RunOptions
 from webs import chain, graphs, random_web, star
 
 
@@ -172,7 +175,8 @@ def _flip(folder: Path) -> None:
         (_change(pieces=[]), "is damaged"),
         (_counts(pages=-1), "impossible counts"),
         (_counts(ghosts=2**31), "impossible counts"),
-        (_counts(pages=3), "does not contain"),
+        (_counts(pages=3), "its totals are not those of its pieces"),
+        (_counts(ghosts=3), "does not contain"),
         (_rewrite("00000/indices.npy", [0, 1, 2, 3, 99], "int32"), "pages that do not exist"),
         (_rewrite("00000/indices.npy", [0, 1, 2, 3, -1], "int32"), "pages that do not exist"),
         (_rewrite("00000/indptr.npy", [0, 9, 1, 2, 3, 4, 5], "int64"), "pages that do not exist"),
@@ -181,6 +185,14 @@ def _flip(folder: Path) -> None:
         (_rewrite("00000/ghost_starts.npy", [0, 5, 0], "int64"), "pages that do not exist"),
         (_rewrite("00000/out_degrees.npy", [1, 1, 1, 1, 1, 1], "float64"), "does not contain"),
         (_rewrite("00000/out_degrees.npy", [1, 1, 1, 1, 1, 2], "uint32"), "9 links, but out-degrees of 10"),
+        (_rewrite("00000/out_degrees.npy", [1, 1, 1, 1, 2, 0], "uint32"), "another number of pages without links"),
+        (_rewrite("00000/out_degrees.npy", [1, 1, 1, 2, 1, 1], "uint32"), "out-degrees of 10"),
+        (_counts(dangling=1), "another number of pages without links"),
+        (_counts(links=4), "its totals are not those of its pieces"),
+        (_change(pages=10**18), "its totals are not those of its pieces"),
+        (_change(links="x"), "its totals are not those of its pieces"),
+        (_change(version=-5), "its version is -5"),
+        (_change(version=True), "its version is True"),
     ],
 )
 def test_damaged_folders_are_rejected(tmp_path: Path, damage: Callable[[Path], None], problem: str) -> None:
@@ -189,6 +201,68 @@ def test_damaged_folders_are_rejected(tmp_path: Path, damage: Callable[[Path], N
     damage(folder)
     with pytest.raises(GraphError, match=problem):
         Pieces.open(folder)
+
+
+def _altered(folder: Path, name: str, change: Callable[[np.ndarray[Any, Any]], object]) -> None:
+    """Change an array, with its right checksum in the description."""
+    array = np.load(folder / name)
+    change(array)
+    _rewrite(name, array, str(array.dtype))(folder)
+
+
+def test_links_that_no_graph_has_are_rejected(tmp_path: Path) -> None:
+    graph = random_web(300, 3000, 4)
+    whole = split_graph(graph, tmp_path / "whole", 3)
+    piece = whole[1]
+    rows = np.flatnonzero(np.diff(piece.indptr) > 2)
+    first = int(piece.indptr[rows[0]])
+    row = piece.indices[first : int(piece.indptr[rows[0] + 1])].tolist()
+    other = next(page for page in range(row[0] + 1, row[1]) if page != rows[0])  # it has another out-degree then
+    degrees = piece.out_degrees
+    low, high = int(np.argmin(np.where(degrees == 0, 99, degrees))), int(degrees.argmax())
+    cases: list[tuple[str, Callable[[np.ndarray[Any, Any]], object], str]] = [
+        ("indices", lambda ids: ids.__setitem__(slice(first, first + 2), row[1]), "twice, out of order"),
+        ("indices", lambda ids: ids.__setitem__(slice(first, first + 2), [row[1], row[0]]), "twice, out of order"),
+        ("indices", lambda ids: ids.__setitem__(first, rows[0]), "from a page to itself|out of order"),
+        ("indices", lambda ids: ids.__setitem__(first, other), "out-degrees that are not those of its links"),
+        (
+            "out_degrees",
+            lambda ids: ids.__setitem__([low, high], [ids[high], ids[low]]),
+            "out-degrees that are not those of its links",
+        ),
+    ]
+    for number, (name, change, problem) in enumerate(cases):
+        folder = tmp_path / str(number)
+        shutil.copytree(tmp_path / "whole", folder)
+        _altered(folder, f"00001/{name}.npy", change)
+        with pytest.raises(GraphError, match=problem):
+            Pieces.open(folder)
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 3, 1 << 21])
+def test_rows_are_checked_across_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
+    folder = tmp_path / "pieces"
+    split_graph(Graph.from_arrays(np.array([0, 1, 2, 3, 1]), np.array([4, 4, 4, 4, 0]), 5), folder, 1)
+    links = Piece.links
+    monkeypatch.setattr(Piece, "links", lambda piece: links(piece, at_once))
+    Pieces.open(folder)
+    _altered(folder, "00000/indices.npy", lambda ids: ids.__setitem__(3, ids[2]))
+    with pytest.raises(GraphError, match="has a link twice"):
+        Pieces.open(folder)
+
+
+@pytest.mark.parametrize("total", [0.0, -1.0, float("nan"), float("inf")])
+def test_ranks_without_a_sum_are_damage(tmp_path: Path, total: float) -> None:
+    """Links that out-degrees do not count make the sum of ranks grow or vanish; folders may be opened unverified."""
+
+    class Sums:
+        def run(self, _name: str, _arguments: object = None) -> list[list[float]]:
+            return [[total, 0.0]]
+
+    pieces = split_graph(chain(10), tmp_path / "pieces", 1)
+    options = RunOptions(0.85, "uniform", False, 1e-6, 10)
+    with pytest.raises(GraphError, match="is damaged: the ranks of its pages sum to"):
+        PieceSweeps(pieces, options, Sums())  # type: ignore[arg-type]
 
 
 def test_a_flipped_byte_in_any_file_is_found(tmp_path: Path) -> None:

@@ -64,6 +64,8 @@ def read_description(folder: Path, kind: FolderKind, parse: Callable[[dict[str, 
             raise ValueError(f"it has more than {kind.longest:,} bytes")
         about: dict[str, Any] = json.loads(path.read_text("utf-8"))
         version, found = about["version"], about["format"]
+        if type(version) is not int or version < 1:
+            raise ValueError(f"its version is {version!r}")
         if found == kind.format and version <= kind.version:
             parse(about)
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:

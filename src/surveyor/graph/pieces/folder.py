@@ -27,8 +27,8 @@ pieces p and q exchanges the values of the pages `sends` of p for q; they are th
 **Cut.** All pages of a host are in one piece (`graph/pieces/cut.py`). The number of pieces P is a property of the
 folder: results do not depend on the number of workers that compute them.
 
-Opening a folder compares sizes; `verify` also compares checksums and rejects ids outside their ranges, on which kernels
-rely. The folder is written under a temporary name and renamed when it is complete.
+Opening a folder compares sizes; `verify` also compares checksums, and checks the links, on which kernels rely
+(`verify.py`). The folder is written under a temporary name and renamed when it is complete.
 """
 
 from __future__ import annotations
@@ -36,7 +36,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +44,7 @@ import numpy.typing as npt
 
 from surveyor.arrays import AnyIntArray, IdArray, IntArray, let_go, read_only
 from surveyor.errors import GraphError, UsageError
-from surveyor.graph.folder_files import BLOCK, FolderKind, check_files, mapped, read_description, seal
+from surveyor.graph.folder_files import FolderKind, check_files, mapped, read_description, seal
 from surveyor.graph.names import Names
 
 FORMAT = "surveyor-pieces"
@@ -266,15 +265,9 @@ def open_pieces(folder: str | Path, *, verify: bool = True) -> Pieces:
             raise GraphError(f"{folder / name} is not part of the graph", hint="remove it, or build the folder again")
     pieces = Pieces(folder, about["pieces"], about["named"], about["provenance"], about["checksum"])
     if verify:
-        degrees = 0
-        for piece in pieces:
-            _check_ids(pieces, piece)
-            degrees += int(piece.out_degrees.sum(dtype=np.int64))
-        if degrees != pieces.links:
-            raise GraphError(
-                f"{folder} has {pieces.links:,} links, but out-degrees of {degrees:,}",
-                hint="it was not written by surveyor: split or build it again",
-            )
+        from surveyor.graph.pieces.verify import check_links
+
+        check_links(pieces)
     return pieces
 
 
@@ -300,6 +293,9 @@ def _parse(about: dict[str, Any]) -> None:
         first += pages
     if not 1 <= len(counts) <= MAX_PIECES:
         raise ValueError(f"{len(counts)} pieces")
+    totals = first, sum(piece.links for piece in counts)
+    if (about["pages"], about["links"]) != totals:
+        raise ValueError("its totals are not those of its pieces")
     about["pieces"] = tuple(counts)
     files = {str(name): (int(file["bytes"]), str(file["crc32"])) for name, file in about["files"].items()}
     about["files"] = files
@@ -357,43 +353,3 @@ def _numbered(piece: Piece, number: int) -> int | None:
         return local if 0 <= local < piece.pages else None
     found = np.flatnonzero(piece.numbers == number)
     return int(found[0]) if found.size else None
-
-
-def _check_ids(pieces: Pieces, piece: Piece) -> None:
-    """Reject rows outside the links, ids outside their pieces, and send lists that are not the ghosts of the others."""
-    pages, ghosts = piece.pages, piece.counts.ghosts
-    good = _covers(piece.indptr, piece.counts.links) and _covers(piece.ghost_starts, ghosts)
-    good = good and _covers(piece.send_starts, piece.sends.size) and _within(piece.indices, pages + ghosts)
-    for other, counts in enumerate(pieces.counts):
-        some = piece.ghosts_of(other) if good else piece.ghosts[:0]
-        good = good and _within(some, counts.pages) and bool((some[1:] > some[:-1]).all())
-        good = good and (other != piece.number or not some.size)
-    if good:
-        for other in range(len(pieces)):
-            folder = piece_folder(pieces.folder, other)
-            starts, there = mapped(folder / "ghost_starts.npy"), mapped(folder / "ghosts.npy")
-            wanted = there[starts[piece.number] : starts[piece.number + 1]]
-            good = good and np.array_equal(wanted, piece.sends_to(other))
-    if not good:
-        raise GraphError(
-            f"{piece_folder(pieces.folder, piece.number)} has links to pages that do not exist",
-            hint="it was not written by surveyor: split or build it again",
-        )
-
-
-def _covers(starts: IntArray, size: int) -> bool:
-    """Return whether ascending starts divide a whole of this size."""
-    if starts[0] != 0 or starts[-1] != size:
-        return False
-    marks = range(0, starts.size, BLOCK)
-    return all((np.diff(starts[first : first + BLOCK + 1]) >= 0).all() for first in marks)
-
-
-def _within(ids: IdArray, size: int) -> bool:
-    """Return whether all ids are below a size; in blocks, as a piece may be larger than memory."""
-    for first, last in pairwise([*range(0, ids.size, BLOCK), ids.size]):
-        some = ids[first:last]
-        if some.min() < 0 or some.max() >= size:
-            return False
-        let_go(ids, first, last)
-    return True

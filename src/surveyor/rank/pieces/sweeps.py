@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from surveyor.errors import SurveyError, UsageError
+from surveyor.errors import GraphError, SurveyError, UsageError
 from surveyor.graph.pieces.folder import Pieces
 from surveyor.graph.pieces.tasks import REPEAT, Executor, insist
 from surveyor.rank.pieces.worker import checkpoint_file
@@ -239,10 +239,20 @@ class PieceSweeps:
 
     def _add(self, sums: list[Any]) -> float:
         self.change, self.total, self.dangling_sum, rounding = (_sum(sums, place) for place in range(4))
+        self._check_total()
         return rounding
 
     def _measured(self, sums: list[Any]) -> None:
         self.total, self.dangling_sum = (_sum(sums, place) for place in range(2))
+        self._check_total()
+
+    def _check_total(self) -> None:
+        """Reject ranks that no graph has: the links of the pieces are wrong."""
+        if self.pieces.pages and not 0 < self.total < math.inf:
+            raise GraphError(
+                f"{self.pieces.folder} is damaged: the ranks of its pages sum to {self.total:g}",
+                hint="split or build the folder again",
+            )
 
     def _record(self, bound: float) -> float:
         self.history.append(min(2.0, float(bound)))
