@@ -26,7 +26,6 @@ from surveyor import Graph, synthetic_web
 from surveyor.crawler.shards.bounds import Report
 from surveyor.crawler.shards.channels import MassBatch
 from surveyor.crawler.shards.director import Director
-from surveyor.crawler.shards.folder import path_of
 from surveyor.crawler.shards.ledger import Accounts
 from surveyor.crawler.shards.merge import refresh
 from surveyor.crawler.shards.placement import shard_of
@@ -170,7 +169,7 @@ def receipt(sizes: Sequence[int]) -> tuple[float, float]:
         )
         with opened:
             made = prepare(opened, chosen, 2)
-        with SurveyFolder.open(path_of(made.folder, 0)) as held:
+        with SurveyFolder.open(made.paths[0]) as held:
             worker = ShardWorker(held, chosen, lambda *_: None)
             urls = (f"http://www.site{page}.example/a-page-of-some-site/{page}" for page in range(4 * max(sizes)))
             names = [url for url in urls if shard_of(domain(host(url)), 2) == 0]

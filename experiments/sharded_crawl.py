@@ -26,8 +26,8 @@ import numpy as np
 
 from surveyor.config import Settings
 from surveyor.crawler.shards.bounds import Report, joint_coverage
+from surveyor.crawler.shards.description import Shards
 from surveyor.crawler.shards.director import Director
-from surveyor.crawler.shards.folder import Shards, path_of
 from surveyor.crawler.shards.prepare import driving, prepare
 from surveyor.crawler.shards.worker import ShardWorker
 from surveyor.crawler.sources.live import REAL, Connection
@@ -86,7 +86,7 @@ class LocalShards:
         """Crawl until the goal."""
         director = Director(self.shards.count, parse_rule(self.settings.until), self.settings.damping)
         with ExitStack() as stack:
-            stack.enter_context(driving(self.shards))
+            stack.enter_context(driving(self.shards.folder))
             folders = {shard: stack.enter_context(ExitStack()) for shard in range(self.shards.count)}
             tasks = {shard: self._start(shard, held) for shard, held in folders.items()}
             end = time.monotonic() + seconds
@@ -117,7 +117,7 @@ class LocalShards:
         return director
 
     def _start(self, shard: int, held: ExitStack) -> asyncio.Task[None]:
-        folder = held.enter_context(SurveyFolder.open(path_of(self.shards.folder, shard)))
+        folder = held.enter_context(SurveyFolder.open(self.shards.paths[shard]))
         self.workers[shard] = ShardWorker(folder, self.settings, self._post, connection=self.connect(shard))
         return asyncio.create_task(self.workers[shard].run())
 

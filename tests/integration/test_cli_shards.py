@@ -70,6 +70,7 @@ def test_crawl_reshard_and_resume(tmp_path: Path, capsys: pytest.CaptureFixture[
     [
         (["--shards", "2"], "--shards needs a cluster"),
         (["--cluster", "here"], "cluster must be"),
+        (["--cluster", "local:1", "--shards", "100000"], "shards must be in [1, "),
         (["--metrics", "9464"], "--metrics needs --cluster"),
         (["--cluster", "local:1", "--metrics", "here"], "metrics must be PORT or HOST:PORT"),
         (["--cluster", "local:1", "--metrics", "70000"], "a port in [0, 65535]"),

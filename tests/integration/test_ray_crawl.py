@@ -164,7 +164,7 @@ def test_an_overtaken_call_does_not_bring_back_a_dead_actor() -> None:
     old, new = SentTo(), SentTo()
 
     async def run() -> None:
-        host = ShardHost("", [], Settings(contact="me@example.org"), None, sv.__version__)
+        host = ShardHost({}, Settings(contact="me@example.org"), None, sv.__version__)
         await host.connect(1, {5: new})
         await host.connect(0, {5: old})
         host._post(5, b"x")

@@ -20,7 +20,7 @@ from surveyor.crawler.replay import derive
 from surveyor.crawler.seed_pages import SeedPages
 from surveyor.crawler.shards.addresses import AddressLeases
 from surveyor.crawler.shards.channels import MassBatch
-from surveyor.crawler.shards.folder import path_of, read_shards
+from surveyor.crawler.shards.description import path_of, read_shards
 from surveyor.crawler.shards.ledger import ShardLedger
 from surveyor.crawler.shards.node import EVENTS, Node
 from surveyor.crawler.shards.prepare import prepare, reshard

@@ -22,21 +22,18 @@ def command(output: Output, *, survey: str, shards: int) -> int:
     Every visit is kept and goes to the shard of its page; the mass starts from the seeds again, which takes no request.
     A survey of one process gets shards, and a lost shard is built again from the visits that were copied from it.
     """
-    from surveyor.crawler.shards.folder import read_shards
+    from surveyor.crawler.shards.description import resume_words
     from surveyor.crawler.shards.prepare import reshard
     from surveyor.report.numbers import counted
     from surveyor.store.directory import SurveyFolder
 
     path = Path(survey)
     with SurveyFolder.open(path) as folder:
-        before = read_shards(path)
-        reshard(folder, shards)
+        was = reshard(folder, shards)
         output.warn(*folder.notices)
         visits = folder.journal.position
-    was = 0 if before is None else before.count
     output.object("reshard", {"survey": survey, "shards": shards, "shards_before": was, "visits": visits})
     now = counted(shards, "shard") if shards else "one survey without shards"
     output.line(f"{survey}: {counted(visits, 'visit')} in {now}, {was} before")
-    cluster = ["--cluster", "local:2"] if shards else []
-    output.next_steps({"resume": ["surveyor", "crawl", survey, *cluster]})
+    output.next_steps({"resume": resume_words(survey) if shards else ["surveyor", "crawl", survey]})
     return 0

@@ -29,7 +29,7 @@ def crawl_in_shards(output: Output, asked: CrawlOptions, prepared: Prepared, *, 
     from surveyor.cluster.session import Session
     from surveyor.crawler.shards.merge import refresh
     from surveyor.crawler.shards.metrics import exposition
-    from surveyor.crawler.shards.prepare import check_settings, prepare
+    from surveyor.crawler.shards.prepare import check_before, check_settings, prepare
     from surveyor.crawler.start import start
     from surveyor.errors import UsageError
     from surveyor.stopping import parse_rule
@@ -44,6 +44,7 @@ def crawl_in_shards(output: Output, asked: CrawlOptions, prepared: Prepared, *, 
         raise UsageError("--shards needs a cluster", hint="for example --cluster local:2: two processes here")
     path, rule = prepared.path, parse_rule(prepared.settings.until)
     check_settings(prepared.settings, rule)
+    check_before(path, asked.shards)
     if asked.metrics is not None:
         address_of(asked.metrics)
     with Session(asked.cluster) as session:

@@ -131,7 +131,7 @@ def _next_steps(path: str, survey: Survey, blocked: list[dict[str, Any]]) -> dic
         steps["estimated importance"] = ["surveyor", "top", path, "--importance", survey.own_importance.method]
     if survey.needs_javascript:
         steps["pages that need JavaScript"] = ["surveyor", "top", path, "--javascript"]
-    steps["resume"] = ["surveyor", "crawl", *survey.manifest.seeds[:1], "--out", path]
+    steps["resume"] = survey.resume_words
     if larger := larger_budgets(survey, blocked):
         steps["larger budgets"] = larger
     return steps

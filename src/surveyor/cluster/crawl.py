@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 import surveyor
 from surveyor.cluster.session import load_ray
 from surveyor.crawler.shards.bounds import Report
+from surveyor.crawler.shards.description import Shards
 from surveyor.crawler.shards.director import Director, Orders
-from surveyor.crawler.shards.folder import Shards, path_of
 from surveyor.crawler.shards.prepare import driving
 from surveyor.crawler.shards.worker import ShardWorker
 from surveyor.crawler.sources.live import Connection
@@ -47,9 +47,11 @@ class ShardHost:
     """An actor that runs some of the shards."""
 
     def __init__(
-        self, folder: str, shards: list[int], settings: Settings, resolver: Mapping[str, str] | None, version: str
+        self, paths: Mapping[int, str], settings: Settings, resolver: Mapping[str, str] | None, version: str
     ) -> None:
-        """Open and restore the shards; `resolver` replaces the lookup of hosts, `version` is that of the driver.
+        """Open and restore the shards, by number.
+
+        `resolver` replaces the lookup of hosts, `version` is that of the driver.
 
         An error is raised by `follow`: one that is raised here is not distinguished from the death of the process.
         """
@@ -62,8 +64,8 @@ class ShardHost:
         found = None if resolver is None else FixedResolver(resolver)
         try:
             check_version(version)
-            for shard in shards:
-                opened = self._held.enter_context(_opened(path_of(Path(folder), shard)))
+            for shard, path in paths.items():
+                opened = self._held.enter_context(_opened(Path(path)))
                 connection = Connection(resolver=found)
                 self._workers[shard] = ShardWorker(opened, settings, self._post, connection=connection)
         except SurveyorError as error:
@@ -171,7 +173,7 @@ class ShardedRun:
 
     async def run(self, watch: Watch = lambda _: None) -> Result:
         """Crawl until the rule is met or the task is cancelled; save in any case."""
-        with driving(self.shards):
+        with driving(self.shards.folder):
             self.workers = max(1, min(self.workers, self.shards.count))
             self._hosts = [self._start(number) for number in range(self.workers)]
             try:
@@ -191,8 +193,8 @@ class ShardedRun:
         """Start an actor; one that is started again fits on the machines that are left, whatever these do."""
         cpus = 0 if again else max(0.01, min(1.0, _cpus() / self.workers))
         actor = load_ray().remote(ShardHost).options(num_cpus=cpus, max_restarts=0, scheduling_strategy="SPREAD")
-        folder, mine = str(self.shards.folder.resolve()), self._shards_of(number)
-        return actor.remote(folder, mine, self.settings, self.resolver, surveyor.__version__)
+        mine = {shard: str(self.shards.paths[shard].resolve()) for shard in self._shards_of(number)}
+        return actor.remote(mine, self.settings, self.resolver, surveyor.__version__)
 
     async def _connect(self) -> None:
         places = {shard: self._hosts[shard % self.workers] for shard in range(self.shards.count)}
@@ -239,7 +241,7 @@ class ShardedRun:
         self._failed[number] += 1
         self.restarts += 1
         if self._failed[number] > MOST_RESTARTS:
-            names = ", ".join(str(path_of(self.shards.folder, shard)) for shard in self._shards_of(number))
+            names = ", ".join(str(self.shards.paths[shard]) for shard in self._shards_of(number))
             raise SurveyError(
                 f"the process of {names} ends again and again: {str(error).splitlines()[0][:200]}",
                 hint=f"see {names}/crawl.log",

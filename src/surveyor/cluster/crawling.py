@@ -11,7 +11,8 @@ from surveyor.cluster.crawl import ShardedRun
 from surveyor.cluster.session import Session
 from surveyor.crawler.seed_pages import Given
 from surveyor.crawler.session import Watch
-from surveyor.crawler.shards.folder import is_sharded
+from surveyor.crawler.shards.description import is_sharded
+from surveyor.crawler.shards.folder import check_count
 from surveyor.crawler.shards.merge import refresh
 from surveyor.crawler.shards.prepare import check_settings, prepare
 from surveyor.errors import UsageError
@@ -62,6 +63,8 @@ def crawl(
     asked = None if until is None else as_rule(until)
     if isinstance(until, str):
         options["until"] = until
+    if shards is not None:
+        check_count(shards)
     with Session(cluster) as session:
         workers = session.workers or sum(node.cpus for node in session.nodes())
         folder, chosen, _ = one_process.open_to_crawl(seeds, out, options, sharded=True)

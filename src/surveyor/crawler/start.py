@@ -33,6 +33,7 @@ from surveyor.crawler import budgets
 from surveyor.crawler.graphless import check_graphless
 from surveyor.crawler.replay import SCOPE, scope_of
 from surveyor.crawler.seed_pages import SeedPages, merged
+from surveyor.crawler.shards.description import advice, read_shards, resume_words
 from surveyor.crawler.strategies import by_name
 from surveyor.crawler.strategies.strategy import replay_parameters
 from surveyor.crawler.topics.focus import check_topic, focused
@@ -43,7 +44,7 @@ from surveyor.fetch.politeness.policy import PolitenessPolicy
 from surveyor.stopping import parse_rule
 from surveyor.store.directory import SurveyFolder
 from surveyor.store.disk import disk_errors
-from surveyor.store.layout import SHARDS, SHARDS_FILE, check_survey, is_survey
+from surveyor.store.layout import check_survey, is_survey
 from surveyor.store.manifest import Manifest
 from surveyor.web.scope import Scope
 from surveyor.web.urls import Urls, host
@@ -104,7 +105,9 @@ def start(
     """
     pages = seeds if isinstance(seeds, SeedPages) else SeedPages(dict.fromkeys(seeds))
     if is_survey(path):
-        if not sharded:
+        if sharded:
+            read_shards(path)  # raises if it is not known which it has
+        else:
             reject_shards(path)
         folder, settings = _resume(path, pages, settings, origins, add_seeds=add_seeds)
         if again:
@@ -122,17 +125,11 @@ def start(
 
 def reject_shards(path: Path) -> None:
     """Reject a survey that has shards for a command that would append to its journal in one process."""
-    if (path / SHARDS / SHARDS_FILE).is_file():
-        resume, join = (
-            shlex.join(["surveyor", *words])
-            for words in (
-                ["crawl", str(path), "--cluster", "local:2"],
-                ["cluster", "reshard", str(path), "--shards", "0"],
-            )
-        )
+    if read_shards(path) is not None:
+        resume, join = shlex.join(resume_words(path)), advice(path, 0, "joins its shards first")
         raise UsageError(
             f"{path} has shards, so one process cannot crawl it",
-            hint=f"`{resume}` resumes it, `{join}` joins its shards first",
+            hint=f"`{resume}` resumes it, {join}",
         )
 
 

@@ -360,7 +360,7 @@ def _method(report: SurveyReport) -> list[str]:
     name = str(survey.folder)
     commands = {
         "Command that created it:": report.command or survey_tables.command_of(manifest),
-        "To resume the crawl:": shlex.join(["surveyor", "crawl", manifest.seeds[0], "--out", name]),
+        "To resume the crawl:": shlex.join(survey.resume_words),
         "To write this report again:": shlex.join(["surveyor", "report", name]),
     }
     about = (

@@ -211,7 +211,13 @@ class SurveyFolder:
         return checkpoint.load(here, position=self.journal.position, key=self.journal.identity)
 
     def delete_host(self, host: str) -> int:
-        """Permanently delete the data of a host; return its number of pages. Repeat the call after a crash."""
+        """Permanently delete the data of a host, in all shards too; return its number of pages.
+
+        Repeat the call after a crash.
+        """
+        for path in layout.shard_surveys(self.folder):
+            with SurveyFolder.open(path) as shard:
+                shard.delete_host(host)
         pages = [page for page, url in enumerate(self.journal.urls()) if urlsplit(url).hostname == host]
         wanted = set(pages)
         if self._archive is not None:

@@ -60,6 +60,7 @@ from surveyor.store.database import (
 )
 from surveyor.store.disk import damaged, disk_errors, sync_file
 from surveyor.store.journal_queries import COLUMNS, JournalQueries
+from surveyor.store.layout import SHARD_FILE
 from surveyor.store.schema import STATEMENTS, OtherVersion, check_version, other_version
 from surveyor.store.validation import (
     whole_number,
@@ -156,7 +157,8 @@ class Journal(JournalQueries):
         if named.min(initial=0) < 0 or named.max(initial=-1) >= known:
             problem = f"outcomes name pages {named.min()} to {named.max()}, and {known} pages have URLs"
             raise UsageError(problem, hint="commit the URLs with them")
-        ends = [(visit.warc.file, visit.warc.offset + visit.warc.length) for visit in visits if visit.warc]
+        places = [visit.warc for visit in visits if visit.warc and not SHARD_FILE.fullmatch(visit.warc.file)]
+        ends = [(place.file, place.offset + place.length) for place in places]
         before = [] if self._archived is None else [self._archived]
         ends = [max([*ends, *before])] if ends else []  # some visits refer to earlier records
         position = self.position + len(visits)

@@ -12,7 +12,8 @@
     answers.json      answers of external sites to `check --external`; may be deleted at any time
     changes.atom      the changes of the last month that a watch found
     view/             tables for `surveyor serve` (`serve/view/`); may be deleted at any time
-    shards/           the parts of a sharded crawl, each a survey; the journal above them has all of their visits
+    shards/           the parts of a sharded crawl, each a survey; the journal above them has all of their visits, and
+                      names their server responses as shards/NNN/warc/NAME
     live/             the state of a running crawl, and commands for it (`published.py`); may be deleted at any time
 
 An archive from elsewhere may contain symbolic links, pipes and devices under the file names of a survey. Opening one
@@ -27,6 +28,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -52,6 +54,9 @@ ANSWERS = "answers.json"
 SHARDS = "shards"  # folder of the shards of a sharded crawl, each a survey
 LIVE = "live"  # not checked when a survey is opened: what is wrong there is ignored
 SHARDS_FILE = "crawl.json"  # in it: how many there are, and of which crawl
+SHARD = re.compile("[0-9]{3,10}")  # folder of a shard in it; what is left of an earlier one is its `warc`
+SHARD_FILE = re.compile(rf"{SHARDS}/{SHARD.pattern}/{WARC}/[0-9]{{5,12}}\.warc\.gz")  # a file of responses
+SHARD_FILES = f"{SHARDS}/[0-9]*/{WARC}/[0-9]*.warc.gz"  # a pattern (GLOB) that matches all of them
 VIEW = "view"
 RESCUED = "journal.rescued"  # a recovered journal that is not in place yet
 RESCUED_DRAFT = f"{RESCUED}-draft"
@@ -75,6 +80,22 @@ SHARED = "has another name (a hard link): writing to it would change both"
 def is_survey(folder: Path | str) -> bool:
     """Return whether a path is a survey folder."""
     return (Path(folder) / MANIFEST).is_file()
+
+
+def numbered_shards(folder: Path) -> list[Path]:
+    """Return the numbered folders of the shards of a survey, and of earlier ones of which responses are left."""
+    found = [path for path in _entries(folder / SHARDS) if SHARD.fullmatch(path.name) and path.is_dir()]
+    return sorted(found, key=lambda path: int(path.name))
+
+
+def warc_of_shard(shard: str, file: str) -> str:
+    """Return the name of a WARC file of a shard in the survey above it; `shard` is the name of its folder."""
+    return f"{SHARDS}/{shard}/{WARC}/{file}"
+
+
+def shard_surveys(folder: Path) -> list[Path]:
+    """Return the numbered folders of shards that are surveys, whether `crawl.json` names them or not."""
+    return [path for path in numbered_shards(folder) if is_survey(path)]
 
 
 def check_survey(folder: Path) -> None:

@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from surveyor.errors import SurveyError, UsageError
 from surveyor.stopping import parse_rule
-from surveyor.store.layout import LIVE, SHARDS, SHARDS_FILE, is_survey, open_inside, read_inside
+from surveyor.store.layout import LIVE, SHARDS, SHARDS_FILE, is_survey, open_inside, read_inside, shard_surveys
 
 if TYPE_CHECKING:
     from surveyor.arrays import FloatArray
@@ -118,7 +118,7 @@ def send(folder: Path | str, command: str, value: str | None = None) -> str:
         parse_rule(value)
     if not is_survey(folder):
         raise SurveyError(f"{folder} is not a survey", hint="create one with `surveyor crawl URL --out FOLDER`")
-    if (folder / SHARDS / SHARDS_FILE).is_file():
+    if (folder / SHARDS / SHARDS_FILE).is_file() or shard_surveys(folder):
         raise SurveyError(f"{folder} has shards, and a sharded crawl takes no commands", hint="Ctrl-C stops it")
     if not is_running(read(folder)):
         raise SurveyError(

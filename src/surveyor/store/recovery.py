@@ -171,8 +171,8 @@ def _copy(damaged: Path, made: Journal, last: Commit) -> None:
             ask(target, "UPDATE meta SET value = ? WHERE key = 'edition'", str((whole_number(edition) or 0) + 1))
             target.executemany("INSERT INTO robots VALUES (?, ?, ?, ?, ?)", _robots(damaged))
             archived = """INSERT INTO meta SELECT 'archived', warc_file || ' ' || (warc_offset + warc_length)
-                FROM visits WHERE warc_file IS NOT NULL ORDER BY warc_file DESC, warc_offset DESC LIMIT 1"""
-            ask(target, archived)
+                FROM visits WHERE warc_file NOT GLOB ? ORDER BY warc_file DESC, warc_offset DESC LIMIT 1"""
+            ask(target, archived, layout.SHARD_FILES)
     made.restart()
 
 
@@ -308,12 +308,12 @@ def _archive(folder: Path) -> Check:
         for visit in journal.visits():
             if visit.warc is None:
                 continue
-            if not (folder / layout.WARC / visit.warc.file).is_file():
-                gone += 1
-                continue
             try:
-                archive.read(visit.warc)
-                read += 1
+                if archive.has(visit.warc):
+                    archive.read(visit.warc)
+                    read += 1
+                else:
+                    gone += 1
             except SurveyorError:
                 bad.append(f"{visit.warc.file} at {visit.warc.offset:,}")
     missing = f"; {gone:,} are in missing files" if gone else ""

@@ -18,6 +18,7 @@ LONGEST_NAME = 255  # characters of a file name
 MOST_WALKS = 10_000  # of a scout
 MOST_STARTS = 1_000  # of walks of an epoch
 LONGEST_SECRET = 64  # characters of a key of random numbers
+MOST_FOLDERS = 1_000_000_000  # of shards, over all reshardings
 MOST_MASS = 1e6  # in one account: more than 1 only while negative residuals balance it
 
 
@@ -203,7 +204,12 @@ EVENTS: Mapping[str, Mapping[str, Test]] = {
     "shard_got": {**dict.fromkeys(("from", "number", "incarnation"), _count), **SHARD_MASS},
     "shard_epoch": {"epoch": _count},
     "shard_acked": {"to": _count, "number": _count},
-    "shards_merged": {"crawl": _secret, "positions": _pages, "requests": _optional_count},
+    "shards_merged": {
+        "crawl": _secret,
+        "positions": _pages,
+        "requests": _optional_count,
+        "first": lambda value: value is None or (_count(value) and value <= MOST_FOLDERS),
+    },
     "recovery": {"last_good": _count, "lost_commits": _count},
     "in_links": {"page": _count, "sources": _pages},
     "budgets": {

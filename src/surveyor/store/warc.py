@@ -3,7 +3,8 @@
 Each fetch is two records, *response* and *request*, with the header as the server sent it and the body as transferred
 (content coding kept, transfer coding decoded: `head` records this under `X-Crawler-`). Each record is a separate gzip
 member, so that it can be read by itself. A `Place` locates both records of a fetch; the response comes first. Files
-are numbered, begin with a *warcinfo* record, and a new one is started when one is full.
+are numbered, begin with a *warcinfo* record, and a new one is started when one is full. The archive of a survey that
+has or had shards also reads and erases the records of their archives, whose files are called `shards/NNN/warc/NAME`.
 
 A fetch whose body the archive has from an earlier fetch of the page is a *revisit* record without the body, with one of
 the two profiles of WARC/1.1: *server-not-modified* for a 304, *identical-payload-digest* for the same bytes. It names
@@ -39,7 +40,7 @@ from typing import Any, NamedTuple
 from surveyor.errors import MissingExtra, SurveyError, UsageError
 from surveyor.outcome import Exchange, Place
 from surveyor.store.disk import damaged, disk_errors, sync_folder
-from surveyor.store.layout import open_inside
+from surveyor.store.layout import SHARD_FILE, open_inside
 
 LIMIT = 1 << 30  # bytes after which a new file is started
 LARGEST = 1 << 48  # bytes: maximum offset in a file
@@ -136,7 +137,7 @@ class Archive:
         first, end, body = message.partition(b"\r\n\r\n")
         kind, origin = about("WARC-Type"), None
         if kind == "revisit":
-            origin = _place_in(about(PLACE_FIELD))
+            origin = _place_in(about(PLACE_FIELD), place)
             if origin is None:
                 raise lost
             whole, earlier, _ = self._records_at(origin)
@@ -159,7 +160,7 @@ class Archive:
         """Return the response record at a location, or the one a revisit record there refers to, if intact."""
         try:
             about, _, _ = self._records_at(place)
-            if about("WARC-Type") == "revisit" and (origin := _place_in(about(PLACE_FIELD))) is not None:
+            if about("WARC-Type") == "revisit" and (origin := _place_in(about(PLACE_FIELD), place)) is not None:
                 place = origin
                 about, _, _ = self._records_at(place)
         except (SurveyError, OSError):
@@ -171,7 +172,7 @@ class Archive:
     def _records_at(self, place: Place) -> tuple[Any, bytes, bytes]:
         """Return the named fields of the first record of a fetch, its block, and the request; verify the digest."""
         path, lost = self._path(place), self._lost(place)
-        with disk_errors(path), open_inside(self.folder, place.file) as file:
+        with disk_errors(path), open_inside(path.parent, path.name) as file:
             if place.offset + place.length > os.fstat(file.fileno()).st_size:
                 raise lost
             file.seek(place.offset)
@@ -193,13 +194,17 @@ class Archive:
         for place in places:
             path = self._path(place)
             if path.is_file():
-                with disk_errors(path), open_inside(self.folder, place.file, "r+b") as file:
+                with disk_errors(path), open_inside(path.parent, path.name, "r+b") as file:
                     if place.length < SHORTEST or place.offset + place.length > os.fstat(file.fileno()).st_size:
                         continue  # there is no such record; these bytes belong to another
                     file.seek(place.offset)
                     file.write(_filler(place.length))
                     file.flush()
                     os.fsync(file.fileno())
+
+    def has(self, place: Place) -> bool:
+        """Return whether the file of a location exists."""
+        return self._path(place).is_file()
 
     def close(self) -> None:
         """Sync to disk and close the file."""
@@ -211,11 +216,13 @@ class Archive:
     def _path(self, place: Place) -> Path:
         """Return the path of the file of a location; an untrusted journal may name any file."""
         numbers = place.offset, place.length
-        if not isinstance(place.file, str) or _number(place.file) < 0 or any(type(n) is not int for n in numbers):
+        own = isinstance(place.file, str) and _number(place.file) >= 0
+        of_shard = not own and isinstance(place.file, str) and SHARD_FILE.fullmatch(place.file) is not None
+        if not (own or of_shard) or any(type(n) is not int for n in numbers):
             raise damaged(self.folder, f"the journal names {place.file!r} as a file of it")
         if min(numbers) < 0 or max(numbers) > LARGEST:
             raise damaged(self.folder, f"the journal names a record at {place.offset} of {place.length} bytes")
-        return self.folder / place.file
+        return (self.folder.parent if of_shard else self.folder) / place.file
 
     def _resume(self, name: str, end: int) -> None:
         """Truncate a file to what the journal knows and append to it, unless it is missing or too short."""
@@ -262,10 +269,14 @@ class _Earlier(NamedTuple):
     digest: str
 
 
-def _place_in(text: str | None) -> Place | None:
-    """Return the location in a field of a revisit record; `Archive` verifies it like any other."""
+def _place_in(text: str | None, source: Place) -> Place | None:
+    """Return the location in a field of the revisit record at `source`; `Archive` verifies it like any other.
+
+    A shard names its own files, without its folder.
+    """
     words = WRITTEN_PLACE.fullmatch(text or "")
-    return Place(words[1], int(words[2]), int(words[3])) if words else None
+    folder = source.file[: source.file.rfind("/") + 1]
+    return Place(folder + words[1], int(words[2]), int(words[3])) if words else None
 
 
 def _records(exchange: Exchange, earlier: _Earlier | None) -> bytes:

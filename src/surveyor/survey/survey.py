@@ -27,6 +27,7 @@ from surveyor.crawler.graphless import restore
 from surveyor.crawler.ledger import CoverageInterval
 from surveyor.crawler.replay import Derived, Ranked, derive, require_graph, scope_of, to_graph
 from surveyor.crawler.scout_walks import ScoutWalks
+from surveyor.crawler.shards.description import is_sharded, resume_words
 from surveyor.crawler.shards.merge import refresh
 from surveyor.frames import Tabular, draw_shares
 from surveyor.graph.csr import Graph
@@ -94,6 +95,13 @@ class Survey(Tabular):
     def manifest(self) -> Manifest:
         """Seeds, settings and their origins."""
         return self._folder.manifest
+
+    @property
+    def resume_words(self) -> list[str]:
+        """The command that resumes the crawl, in words."""
+        if is_sharded(self.folder):
+            return resume_words(self.folder)
+        return ["surveyor", "crawl", *self.manifest.seeds[:1], "--out", str(self.folder)]
 
     @property
     def journal(self) -> Journal:

@@ -169,7 +169,10 @@ class Texts:
         if options.tokens is not None and counts.remaining:
             return UsageError(f"no text fits into {options.tokens:,} tokens", hint="raise the number of tokens")
         why = f"{counts.not_archived:,} are not archived, {counts.empty:,} have no text, {counts.unreadable:,} failed"
-        return UsageError(f"{self.survey.folder} has no page with a text: {why}", hint="resume the crawl, then export")
+        hint = "resume the crawl, then export"
+        if counts.not_archived and not (counts.empty or counts.unreadable):
+            hint = f"`surveyor doctor {shlex.quote(str(self.survey.folder))}` reads the WARC files of the survey"
+        return UsageError(f"{self.survey.folder} has no page with a text: {why}", hint=hint)
 
     def _within_budget(self, page: TextPage) -> TextPage | None:
         """Return a page, or the part of it that fits into the budget; None if nothing fits."""

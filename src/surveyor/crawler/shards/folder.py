@@ -4,8 +4,7 @@
     NAME.survey/shards/        one survey per shard, which crawls
       crawl.json               number of shards, identity of the crawl, and a digest of the seeds and settings
       lock                     the process that drives the crawl
-      000/ 001/ …              the shards
-      replaced/                responses (WARC) of shards that were divided in another way
+      000/ 001/ …              the shards; of shards that were divided in another way, the responses only (`warc/`)
 
 The shards are what counts. `merge.py` copies their visits into the journal above them, which every command can read as
 that of a crawl by one process; its certificate is that of one ledger over the same pages. The shards can be built again
@@ -15,14 +14,13 @@ the number of shards, the seeds, the scope or another setting changes on which t
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import secrets
 import shlex
 import shutil
+from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -30,67 +28,28 @@ from pathlib import Path
 import numpy as np
 
 from surveyor.arrays import IdArray
-from surveyor.crawler.replay import DELETED, SCOPE, listed_in_scope, tried_again, urls_of
+from surveyor.crawler.replay import DELETED, listed_in_scope, tried_again, urls_of
+from surveyor.crawler.shards.description import (
+    ABOUT,
+    MERGED,
+    STARTED,
+    Shards,
+    crawls_of,
+    is_shard_of,
+    start_of,
+    terms_of,
+)
 from surveyor.crawler.shards.placement import MOST_SHARDS, UrlPlacement, shard_of
 from surveyor.errors import UsageError, check_range
-from surveyor.outcome import Event, RobotsFile, Visit
+from surveyor.outcome import Event, Place, RobotsFile, Visit
 from surveyor.store import layout
 from surveyor.store.directory import SurveyFolder
-from surveyor.store.disk import damaged, disk_errors, sync_folder
+from surveyor.store.disk import disk_errors, sync_folder, write_atomically
 from surveyor.store.journal import Journal
 from surveyor.web.urls import Urls, domain, host
 
-ABOUT = layout.SHARDS_FILE
-REPLACED = "replaced"
-VERSION = 1
 AT_ONCE = 500  # visits of one commit
 LINK_LISTS = ("links", "out_of_scope", "nofollow")
-
-
-@dataclass(frozen=True, slots=True)
-class Shards:
-    """The shards of a survey."""
-
-    folder: Path  # of the survey
-    count: int
-    crawl: str  # identity
-    terms: str  # digest of what the mass depends on
-
-    @property
-    def paths(self) -> list[Path]:
-        """Folders of the shards."""
-        return [path_of(self.folder, index) for index in range(self.count)]
-
-    def to_json(self) -> str:
-        """Return the file that describes the shards."""
-        about = {"version": VERSION, "shards": self.count, "crawl": self.crawl, "terms": self.terms}
-        return json.dumps(about, indent=1) + "\n"
-
-
-def path_of(folder: Path, index: int) -> Path:
-    """Return the folder of a shard."""
-    return folder / layout.SHARDS / f"{index:03d}"
-
-
-def is_sharded(folder: Path | str) -> bool:
-    """Return whether a survey has shards."""
-    return (Path(folder) / layout.SHARDS / ABOUT).is_file()
-
-
-def read_shards(folder: Path) -> Shards | None:
-    """Return the shards of a survey; None if it has none."""
-    if not is_sharded(folder):
-        return None
-    path = folder / layout.SHARDS / ABOUT
-    try:
-        about = json.loads(layout.read_inside(folder / layout.SHARDS, ABOUT))
-        count, crawl, terms = about["shards"], about["crawl"], about["terms"]
-        sound = about["version"] == VERSION and type(count) is int and 1 <= count <= MOST_SHARDS
-        if not (sound and type(crawl) is str and type(terms) is str):
-            raise ValueError("it has invalid values")
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise damaged(path, error) from error
-    return Shards(folder, count, crawl, terms)
 
 
 def check_count(count: int) -> int:
@@ -99,42 +58,34 @@ def check_count(count: int) -> int:
     return count
 
 
-def terms_of(folder: SurveyFolder) -> str:
-    """Return a digest of the seeds and settings that the mass of all pages depends on."""
-    manifest = folder.manifest
-    settings = {name: manifest.settings.get(name) for name in ("strategy", "damping", *SCOPE)}
-    trust = [list(manifest.seeds), manifest.seed_weights, list(manifest.listed)]
-    terms = [trust, settings, tried_again(folder)[0]]
-    return hashlib.blake2b(json.dumps(terms, sort_keys=True, default=list).encode(), digest_size=16).hexdigest()
-
-
 def build(folder: SurveyFolder, count: int) -> Shards:
-    """Build the shards of an open survey from its journal, in place of earlier ones; all mass starts from the seeds."""
+    """Build the shards of an open survey from its journal, in place of earlier ones; all mass starts from the seeds.
+
+    Folders of shards are never named again, and the server responses of earlier ones stay where they are, because the
+    journal names them. The new shards count once `crawl.json` names them.
+    """
     check_count(count)
     if not folder.manifest.authentic:  # the shards get its settings, signed
         raise UsageError(
             f"{folder.folder} was made elsewhere or edited since, so it cannot be divided",
             hint=f"if it is yours, run `surveyor config trust {shlex.quote(str(folder.folder))}` first",
         )
-    shards = Shards(folder.folder, count, secrets.token_hex(16), terms_of(folder))
+    shards = Shards(folder.folder, count, secrets.token_hex(16), terms_of(folder), _first_unused(folder))
     place, draft = folder.folder / layout.SHARDS, folder.folder / f"{layout.SHARDS}.draft-{os.getpid()}"
-    before = folder.folder / f"{layout.SHARDS}.before"
     with disk_errors(place):
-        _recover(place, before)
         try:
             draft.mkdir()
             _add_seeds(folder)
-            positions = _write(folder, shards, draft)
-            (draft / ABOUT).write_text(shards.to_json(), "utf-8")
-            if place.exists():
-                _keep_responses(place, draft)
-                place.rename(before)
-            draft.rename(place)
-            sync_folder(folder.folder)
-            folder.note("shards_merged", crawl=shards.crawl, positions=positions)
-            shutil.rmtree(before, ignore_errors=True)
+            detail = {"crawl": shards.crawl, "positions": _write(folder, shards, draft), "first": shards.first}
+            folder.note(MERGED, **detail)  # first: shards without it would be copied again
+            place.mkdir(exist_ok=True)
+            for path in shards.paths:
+                (draft / path.name).rename(path)
+            sync_folder(place)
+            write_atomically(place / ABOUT, shards.to_json())
         finally:
             shutil.rmtree(draft, ignore_errors=True)
+        _remove_shards(folder, but=shards.paths)
     return shards
 
 
@@ -142,38 +93,53 @@ def join(folder: SurveyFolder) -> None:
     """Remove the shards of an open survey whose journal has all of their visits; responses are kept."""
     place = folder.folder / layout.SHARDS
     with disk_errors(place):
-        before = folder.folder / f"{layout.SHARDS}.before"
-        _recover(place, before)
-        draft = folder.folder / f"{layout.SHARDS}.draft-{os.getpid()}"
-        draft.mkdir()
-        _keep_responses(place, draft)
-        place.rename(before)
-        if any((draft / REPLACED).iterdir()):
-            draft.rename(place)
-        shutil.rmtree(draft, ignore_errors=True)
-        shutil.rmtree(before, ignore_errors=True)
+        (place / ABOUT).unlink(missing_ok=True)
+        sync_folder(place)
+        _remove_shards(folder, but=[])
+        if {path.name for path in place.iterdir()} <= {layout.LOCK}:
+            shutil.rmtree(place, ignore_errors=True)
 
 
-def _recover(place: Path, before: Path) -> None:
-    """Finish an interrupted replacement of the shards."""
-    if before.exists():
-        if place.exists():
-            shutil.rmtree(before, ignore_errors=True)
-        else:
-            before.rename(place)
+def _first_unused(folder: SurveyFolder) -> int:
+    """Return the first number that no folder of a shard has had, as responses in it may be named by the journal."""
+    events = [event.detail for event in folder.journal.events(MERGED)]
+    named = [int(detail.get("first") or 0) + len(detail["positions"]) for detail in events]
+    return max([0, *named, *(int(path.name) + 1 for path in layout.numbered_shards(folder.folder))])
 
 
-def _keep_responses(place: Path, draft: Path) -> None:
-    """Move the responses of shards that are about to be replaced, which no journal refers to any more."""
-    kept = draft / REPLACED
-    if (place / REPLACED).is_dir():
-        (place / REPLACED).rename(kept)
-    kept.mkdir(exist_ok=True)
-    number = sum(1 for _ in kept.iterdir())
-    for path in sorted(place.glob("[0-9][0-9][0-9]*")):
+def _remove_shards(folder: SurveyFolder, *, but: Sequence[Path]) -> None:
+    """Remove all that is left of earlier shards except server responses.
+
+    What is no shard of this survey is set aside with its responses, and what cannot be read as a shard without them.
+    """
+    crawls = crawls_of(folder)
+    for path in layout.numbered_shards(folder.folder):
+        if path in but:
+            continue
+        start = start_of(path)
+        is_mine = not layout.is_survey(path) or (start is not None and is_shard_of(crawls, path, start))
         warc = path / layout.WARC
-        if warc.is_dir() and any(warc.iterdir()):
-            warc.rename(kept / f"{number:03d}-{path.name}")
+        keeps = warc.is_dir() and any(warc.iterdir()) and (is_mine or start is None)
+        if not is_mine:
+            aside = _aside(path)
+            folder.notices.append(f"{path} is now {aside.name}: it is no shard of this crawl that can be read")
+            path.rename(aside)
+            if keeps:
+                path.mkdir()
+                (aside / layout.WARC).rename(warc)
+            continue
+        (path / layout.MANIFEST).unlink(missing_ok=True)  # first: from here on it is no shard
+        for entry in path.iterdir():
+            if entry != warc or not keeps:
+                shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+        if not keeps:
+            path.rmdir()
+
+
+def _aside(path: Path) -> Path:
+    """Return an unused name for the folder of a shard that is set aside."""
+    names = (path.with_name(f"aside-{path.name}{again or ''}") for again in range(1 << 20))
+    return next(name for name in names if not os.path.lexists(name))
 
 
 def _add_seeds(folder: SurveyFolder) -> None:
@@ -190,15 +156,17 @@ def _write(folder: SurveyFolder, shards: Shards, draft: Path) -> list[int]:
     """Write the journals of all shards; return their positions."""
     manifest = replace(folder.manifest, signature="", authentic=True)
     archives = bool(manifest.setting("archive"))
+    if archives:  # through it, the responses of the shards are read
+        (folder.folder / layout.WARC).mkdir(exist_ok=True)
     with ExitStack() as stack:
         opened = []
         for index in range(shards.count):
             detail = {"crawl": shards.crawl, "shard": index, "shards": shards.count, "incarnation": 0}
             made = SurveyFolder.create(
-                draft / f"{index:03d}",
+                draft / shards.paths[index].name,
                 manifest,
                 keep=archives,
-                fill=partial(_begin, Event("shard_start", 0.0, detail)),
+                fill=partial(_begin, Event(STARTED, 0.0, detail)),
             )
             opened.append(stack.enter_context(made))
         writers = [_Writer(one, shards.count, index) for index, one in enumerate(opened)]
@@ -267,9 +235,9 @@ def mentioned(visit: Visit) -> list[IdArray]:
     return [np.array(ends, np.int32), *(getattr(visit, name) for name in LINK_LISTS)]
 
 
-def renumbered(visit: Visit, new: IdArray) -> Visit:
-    """Return a visit under new ids, without its place in the archive."""
+def renumbered(visit: Visit, new: IdArray, warc: Place | None = None) -> Visit:
+    """Return a visit under new ids, with another place in the archive or none."""
     target = -1 if visit.target < 0 else int(new[visit.target])
     links, out, nofollow = new[visit.links], new[visit.out_of_scope], new[visit.nofollow]
     page = int(new[visit.page])
-    return replace(visit, page=page, target=target, warc=None, links=links, out_of_scope=out, nofollow=nofollow)
+    return replace(visit, page=page, target=target, warc=warc, links=links, out_of_scope=out, nofollow=nofollow)
