@@ -68,6 +68,8 @@ _MODULES = {  # module -> its public names
     "rank.pagerank": "Ranking SolverOptions pagerank",
     "rank.pieces.ranking": "PieceOptions PiecesRanking",
     "report.survey_html": "write_report",
+    "search.result": "SearchResult",
+    "search.search": "search_survey",
     "simulation.race": "Race Run",
     "simulation.scenario": "SimulationOptions",
     "simulation.simulate": "simulate",
@@ -129,6 +131,7 @@ __all__ = [
     "Sample",
     "SampledPage",
     "Scout",
+    "SearchResult",
     "SimulationOptions",
     "SolverOptions",
     "Strategy",
@@ -179,6 +182,7 @@ __all__ = [
     "score_pieces",
     "scout",
     "scout_async",
+    "search_survey",
     "simulate",
     "split_graph",
     "streamed_exact_supporters",
@@ -262,6 +266,8 @@ if TYPE_CHECKING:
     from surveyor.rank.pagerank import Ranking, SolverOptions, pagerank
     from surveyor.rank.pieces.ranking import PieceOptions, PiecesRanking
     from surveyor.report.survey_html import write_report
+    from surveyor.search.result import SearchResult
+    from surveyor.search.search import search_survey
     from surveyor.simulation.race import Race, Run
     from surveyor.simulation.scenario import SimulationOptions
     from surveyor.simulation.simulate import simulate

@@ -61,6 +61,7 @@ COMMANDS: Table = {
     "report": ("report", "Write the report of a survey as one HTML file."),
     "serve": ("serve", "Serve a page over surveys: start, follow and steer crawls, and look into them."),
     "mcp": ("mcp", "Offer surveys to agents, over the Model Context Protocol; crawl within limits if allowed."),
+    "search": ("search", "Search the pages of a survey by words and importance."),
     "sql": ("sql", "Query the pages, links, ranks and visits of a survey."),
     "diff": ("diff", "Show the differences between two surveys, or since a time."),
     "export": ("export", "Export a survey as tables, texts, a sitemap, a graph or an index of its archive."),

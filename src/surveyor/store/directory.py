@@ -224,7 +224,7 @@ class SurveyFolder:
             self._archive.erase(
                 visit.warc for visit in self.journal.visits() if visit.page in wanted and visit.warc is not None
             )
-        for derived in (layout.CHECKPOINT, layout.VIEW):
+        for derived in (layout.CHECKPOINT, layout.VIEW, layout.SEARCH):
             shutil.rmtree(self.folder / derived, ignore_errors=True)
         published.discard(self.folder)  # it names URLs
         self.journal.delete_host(host, pages)

@@ -12,6 +12,7 @@
     answers.json      answers of external sites to `check --external`; may be deleted at any time
     changes.atom      the changes of the last month that a watch found
     view/             tables for `surveyor serve` (`serve/view/`); may be deleted at any time
+    search/           the full-text index (`search/`); may be deleted at any time
     shards/           the parts of a sharded crawl, each a survey; the journal above them has all of their visits, and
                       names their server responses as shards/NNN/warc/NAME
     live/             the state of a running crawl, and commands for it (`published.py`); may be deleted at any time
@@ -58,6 +59,7 @@ SHARD = re.compile("[0-9]{3,10}")  # folder of a shard in it; what is left of an
 SHARD_FILE = re.compile(rf"{SHARDS}/{SHARD.pattern}/{WARC}/[0-9]{{5,12}}\.warc\.gz")  # a file of responses
 SHARD_FILES = f"{SHARDS}/[0-9]*/{WARC}/[0-9]*.warc.gz"  # a pattern (GLOB) that matches all of them
 VIEW = "view"
+SEARCH = "search"
 RESCUED = "journal.rescued"  # a recovered journal that is not in place yet
 RESCUED_DRAFT = f"{RESCUED}-draft"
 FILES = frozenset({MANIFEST, JOURNAL, f"{JOURNAL}-wal", f"{JOURNAL}-shm", HEAD, LOCK, REPORT, FEED, ANSWERS})
@@ -69,6 +71,7 @@ FOLDERS = {
     RESCUED_DRAFT: 1,
     SHARDS: 4,
     VIEW: 3,
+    SEARCH: 2,
 }  # folder -> levels of files in it
 WRITTEN = ("journal.", LOG, LOCK, REPORT)  # name prefixes of files that are written in place
 NOT_FOLLOWED = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)  # opening a pipe must not block

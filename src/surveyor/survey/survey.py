@@ -43,6 +43,7 @@ from surveyor.web.scope import IN_SCOPE
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from surveyor import SearchResult
     from surveyor.graph.condense import CondensedGraph
     from surveyor.graph.hosts_and_domains import Level
     from surveyor.store.warc import Archive
@@ -311,6 +312,16 @@ class Survey(Tabular):
         from surveyor.survey.texts import TextOptions, Texts
 
         return Texts(self, TextOptions(**options), progress)
+
+    def search(self, words: str, *, progress: ProgressCallback = silent, **options: Any) -> SearchResult:
+        """Search the pages for words, "phrases" and -excluded words; the index is brought up to date first.
+
+        Options: `rank` (local, opic, global, domain or none), `weight` from 0 (words only) to 1 (importance only),
+        `ranks` (a file for global and domain), `top`, `host`, `language`, `since`, `folder`, `update`.
+        """
+        import surveyor
+
+        return surveyor.search_survey(self, words, progress=progress, **options)
 
     def blocked(self) -> list[dict[str, Any]]:
         """Return the reasons of blocked pages, with the number of pages and their importance, most first."""
