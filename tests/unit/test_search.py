@@ -19,6 +19,7 @@ from surveyor.search import index
 from surveyor.search.query import Query, parse
 from surveyor.search.result import SearchResult
 from surveyor.search.words import STEMMERS, fold, pairs, stem, words
+from surveyor.survey import texts
 
 pytestmark = pytest.mark.compiled
 RIVER = Page(
@@ -55,7 +56,7 @@ def urls_of(found: SearchResult) -> list[str]:
 def documents_of(survey: sv.Survey, site: dict[str, Page], ids: dict[str, int]) -> dict[int, Any]:
     """Return the words of each field of the pages of a site, from its definition and its exported texts."""
     live = {url: page for url, page in site.items() if page.kind == "fetched"}
-    texts = {page.url: page for page in survey.texts(duplicates=True)}
+    bodies = {page.url: page for page in survey.texts(duplicates=True)}
     anchors: dict[str, dict[str, None]] = {}
     for url, page in live.items():
         for goal, text in page.links:
@@ -67,10 +68,10 @@ def documents_of(survey: sv.Survey, site: dict[str, Page], ids: dict[str, int]) 
                 "title": [page.title],
                 "anchors": list(anchors.get(url, {})),
                 "headings": [page.heading],
-                "body": [texts[url].text],
+                "body": [bodies[url].text],
                 "url": [url.removeprefix(HOME).replace("/", " ")],
             },
-            texts[url].language,
+            bodies[url].language,
         )
         for url, page in live.items()
     }
@@ -215,7 +216,7 @@ def test_importance_from_opic_and_from_files(small: Path, tmp_path: Path) -> Non
             ({"rank": "best"}, "rank"),
         ):
             with pytest.raises(sv.UsageError, match=problem):
-                survey.search("meer", **options)  # type: ignore[arg-type]
+                survey.search("meer", **options)
         ranks.write_text("url,share\nhttps://b.example/,0.9\n")
         with pytest.raises(sv.InputError, match="no page of"):
             sv.open(small).search("meer", rank="global", ranks=ranks)
@@ -231,11 +232,10 @@ def test_a_survey_without_an_archive_is_searched_by_titles_links_and_urls(tmp_pa
 
 def test_an_update_indexes_only_what_has_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     site, read = handmade(tmp_path / "a.survey"), list[str]()
-    body_of = index.body_of
 
     def noted(survey: sv.Survey, visit: Any) -> Any:
         read.append(survey.url(visit.page).removeprefix(HOME))
-        return body_of(survey, visit)
+        return texts.body_of(survey, visit)
 
     monkeypatch.setattr(index, "body_of", noted)
     with sv.open(site.path) as survey:
