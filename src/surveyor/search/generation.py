@@ -17,9 +17,10 @@ import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from time import sleep
 from typing import Any
 
 from surveyor.errors import SurveyError
@@ -79,15 +80,29 @@ def exists(survey: Path) -> bool:
 
 
 @contextmanager
-def updating(survey: Path) -> Iterator[Path]:
-    """Hold the lock of the index of a survey; yield its folder."""
+def updating(survey: Path, patience: float = 0.0) -> Iterator[Path]:
+    """Hold the lock of the index of a survey, for which some seconds are waited; yield its folder."""
     place = survey / layout.SEARCH
     with disk_errors(place):
         if place.is_symlink():
             raise SurveyError(f"{place} is a symbolic link", hint=REMOVE)
         place.mkdir(exist_ok=True)
-        with locked(place):
+        with ExitStack() as stack:
+            _wait_for(stack, place, patience)
             yield place
+
+
+def _wait_for(stack: ExitStack, place: Path, patience: float) -> None:
+    """Take the lock; raise SurveyError if another process still has it at the end."""
+    step = 0.05
+    for _ in range(int(patience / step)):
+        try:
+            stack.enter_context(locked(place))
+        except SurveyError:
+            sleep(step)
+        else:
+            return
+    stack.enter_context(locked(place))
 
 
 def new_folder(place: Path, kind: str) -> Path:

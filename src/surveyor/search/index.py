@@ -34,6 +34,7 @@ from surveyor.web.boundary import Failure
 from surveyor.web.page_text import PageText
 from surveyor.web.page_text import require_library as require_text_library
 
+PATIENCE = 60.0  # seconds to wait for another process that builds the first index
 PUBLISHED = 20.0  # seconds between two published states
 MOST_TOKENS = 4_000_000  # of a segment that is not merged
 MOST_SEGMENTS = 16
@@ -69,8 +70,11 @@ def update(survey: Survey, progress: ProgressCallback = silent) -> Generation:
     if found is not None and found.about["complete"] and found.position == position:
         return found
     survey.refresh()  # its state covers at least this position
-    with updating(survey.folder) as place:
-        return _Update(survey, place, terms, current(survey.folder, terms), progress).run()
+    with updating(survey.folder, 0.0 if found else PATIENCE) as place:
+        found = current(survey.folder, terms)
+        if found is not None and found.about["complete"] and found.position >= position:
+            return found
+        return _Update(survey, place, terms, found, progress).run()
 
 
 @dataclass(slots=True)
