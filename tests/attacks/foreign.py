@@ -35,6 +35,7 @@ CALLS: dict[str, list[str] | None] = {  # None: it takes no survey, or runs unti
     "check": ["{survey}"],
     "explain": ["{survey}", "{seed}"],
     "report": ["{survey}"],
+    "search": ["{survey}", "page", "--explain"],
     "sql": ["{survey}", "SELECT count(*) FROM pages"],
     "diff": ["{survey}", "{honest}"],
     "export": ["{survey}", "--out", "{out}/pages.csv"],

@@ -44,6 +44,8 @@ from surveyor.kernels._cache import CacheFolder
         (["graph", "condense", "x", "y", "--to", "hosts"], "No option --to. Did you mean --level?"),
         (["graph", "convert", "x", "y", "--force"], "No option --force. Did you mean --replace?"),
         (["rank"], "Missing argument"),
+        (["search", "x"], "Missing argument"),
+        (["search", "no/such/file", "words"], "no/such/file"),
         (["rank", "x", "--json", "--csv"], "exclude each other"),
         (["graph", "build", "a", "b", "--memory", "much"], "must be an amount"),
         (["rank", "no/such/file"], "no/such/file"),

@@ -84,6 +84,7 @@ def test_an_option_has_one_kind_of_value_in_all_commands() -> None:
     assert different.pop("--seeds") == {"text", "path"}  # a file, or in a crawl also a URL
     assert different.pop("--budget") == {"text", "number"}  # a number of pages, or with reputations also a formula
     assert different.pop("--since") == {"text", "path"}  # a time, or in a check an earlier survey
+    assert different.pop("--explain") == {"text", "flag"}  # a page, or in a search all results
     assert different == {}
 
 

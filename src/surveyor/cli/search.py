@@ -37,7 +37,7 @@ KEYS = ("position", "score", "id", "url", "title", "language", "copies", "snippe
 @click.option("--host", default="", metavar="HOST", help="Only pages of this host.")
 @click.option("--language", default="", metavar="CODE", help="Only pages in this language, such as en.")
 @click.option("--since", default="", metavar="TIME", help="Only pages fetched since (2026-11-18, 12h, 7d, 2w).")
-@click.option("--folder", default="", metavar="PATH", help="Only pages below a path such as /guide/, or a URL.")
+@options.path("--folder", "PATH", "Only pages below a path such as /guide/, or a URL.", default="")
 @options.flag("--explain", "Show what each score consists of.")
 def command(output: Output, *, survey: str, words: tuple[str, ...], explain: bool, **given: Any) -> int:
     """Search the pages of SURVEY for WORDS: "quoted words" as a phrase, -words left out.
