@@ -109,7 +109,7 @@ class _Update:
                 self.progress("reading visits", number, end - began, "visits")
         changed = self._visits(visited, end)
         chosen, relinked = self.state.choose(self._canonical)
-        anchors = self.state.texts_of(chosen)
+        anchors = self.state.texts_of(chosen, {*changed, *relinked.tolist()})
         self._add_new(changed, anchors)
         self._add_again(relinked, anchors)
         self._flush()

@@ -7,7 +7,7 @@ once, however many pages have it, so that a menu of every page is not the descri
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -103,24 +103,37 @@ class State:
         target = canonical(self.links["target"]).astype(np.int64)
         source = canonical(self.links["source"]).astype(np.int64)
         own = target != source
-        key = target[own] << 32 | self.links["anchor"][own].astype(np.int64)
-        both = np.unique(np.stack([key, source[own]]), axis=1)[0]  # a page counts once for each text
-        keys, counts = np.unique(both, return_counts=True)
-        targets, anchors = keys >> 32, keys & 0xFFFFFFFF
-        marks = np.fromiter(map(_digest, self.texts), np.uint64, len(self.texts))
-        order = np.lexsort((marks[anchors], -counts, targets))
-        first = np.searchsorted(targets, targets[order])  # `targets` is sorted
-        chosen = keys[order][np.arange(keys.size) - first < MOST_ANCHORS]
-        changed = np.unique(np.setxor1d(chosen, self.pair) >> 32)
+        key, source = target[own] << 32 | self.links["anchor"][own].astype(np.int64), source[own]
+        order = np.lexsort((source, key))
+        key, source = key[order], source[order]
+        is_new = np.ones(key.size, np.bool_)  # a page counts once for each text
+        is_new[1:] = (key[1:] != key[:-1]) | (source[1:] != source[:-1])
+        keys, counts = np.unique(key[is_new], return_counts=True)
+        chosen = self._most_frequent(keys, counts)
+        changed = np.unique(np.setxor1d(chosen, self.pair, assume_unique=True) >> 32)
         return chosen, changed.astype(np.int64)
 
-    def texts_of(self, chosen: Values) -> dict[int, list[str]]:
-        """Return the texts of links by target."""
-        names = list(self.texts)
-        found: dict[int, list[str]] = {}
-        for key in chosen.tolist():
+    def _most_frequent(self, keys: Values, counts: Values) -> Values:
+        """Return the pairs of a target and one of its `MOST_ANCHORS` most frequent texts, in order."""
+        _, rows, sizes = np.unique(keys >> 32, return_inverse=True, return_counts=True)
+        is_many = (sizes > MOST_ANCHORS)[rows]
+        many, counts = keys[is_many], counts[is_many]
+        targets, anchors = many >> 32, many & 0xFFFFFFFF
+        names = list(self.texts) if many.size else []
+        used, places = np.unique(anchors, return_inverse=True)
+        marks = np.fromiter((_digest(names[one]) for one in used.tolist()), np.uint64, used.size)
+        order = np.lexsort((marks[places], -counts, targets))
+        first = np.searchsorted(targets, targets[order])  # `targets` is sorted
+        kept = many[order][np.arange(many.size) - first < MOST_ANCHORS]
+        return np.sort(np.concatenate([keys[~is_many], kept]))
+
+    def texts_of(self, chosen: Values, pages: Collection[int]) -> dict[int, list[str]]:
+        """Return the texts of links to some pages."""
+        names, found = list(self.texts), dict[int, list[str]]()
+        wanted = np.isin(chosen >> 32, np.fromiter(pages, np.int64, len(pages)))
+        for key in chosen[wanted].tolist():
             found.setdefault(key >> 32, []).append(names[key & 0xFFFFFFFF])
-        return found
+        return {page: sorted(texts) for page, texts in found.items()}
 
 
 def _digest(text: str) -> int:
