@@ -113,8 +113,8 @@ which has no pages that only redirect: join them with the tables of the survey b
 | `near_ties` | `rank`, `top` | neighbours in this list, and at its end, whose order is not proven |
 | `url`, `token` | `serve` | address of the page, and its token (empty on this machine) |
 | `engine`, `columns`, `rows`, `seconds` | `sql` | the SQL engine and all rows; without a query `tables` |
-| `query`, `rank`, `weight`, `total`, `indexed`, `visit`, `notes` | `search` | the query, how it was ranked, numbers of |
-| | | matching and of indexed pages, the last visit indexed, what to know of the results |
+| `query`, `rank`, `weight`, `total`, `indexed`, `visit`, `notes` | `search` | the query, the ranking, numbers |
+| | | of matching and of indexed pages, the last visit indexed, what to know of the results |
 | `words` | `search` | each: `word`, `pages` (that have it), `idf`, `instead_of` (a word that no page has) |
 | `pages` | `search` | each: `position`, `id`, `url`, `title`, `score`, `language`, `fetched_at`, `copies` |
 | | | (near-duplicates left out), `snippet`, `matches` (start and end in it), `explanation` |

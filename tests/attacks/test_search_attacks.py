@@ -173,7 +173,7 @@ def killed(path: Path, at: int) -> bool:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no fork")
-@pytest.mark.parametrize("step", [61, pytest.param(5, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("step", [127, pytest.param(5, marks=pytest.mark.slow)])
 def test_a_kill_at_any_write_leaves_an_index_that_agrees_with_the_journal(tmp_path: Path, step: int) -> None:
     rng, first = np.random.default_rng(4), Site(tmp_path / "first.survey", archive=False)
     first.visit(random_pages(rng, 8, 10))
@@ -193,7 +193,7 @@ def test_a_kill_at_any_write_leaves_an_index_that_agrees_with_the_journal(tmp_pa
                 break
             kills += 1
             assert results(work.path) == expected
-        assert kills >= 3
+        assert kills >= 2
 
 
 @pytest.mark.parametrize(

@@ -103,8 +103,15 @@ def search_survey(survey: Survey, words: str, *, progress: ProgressCallback = si
 
 def _generation(survey: Survey, chosen: SearchOptions, progress: ProgressCallback) -> tuple[Generation, list[str]]:
     """Return the index of a survey, and what to know of it."""
-    notes = []
-    had_another = exists(survey.folder) and current(survey.folder, terms_of(survey)) is None
+    survey.journal.refresh()
+    terms, notes = terms_of(survey), list[str]()
+    found = current(survey.folder, terms)
+    if found is not None and found.about["complete"] and found.position == survey.journal.position:
+        opened = _OPENED.get(survey)
+        if opened is not None and opened.searcher.generation.about != found.about:
+            survey.refresh()  # another process has updated the index: ranks are to be those of its pages
+        return found, notes
+    had_another = found is None and exists(survey.folder)
     try:
         if chosen.update:
             done = update(survey, progress)
@@ -116,12 +123,12 @@ def _generation(survey: Survey, chosen: SearchOptions, progress: ProgressCallbac
         problem = "it is not updated"
     except SurveyError as error:
         problem = error.problem
-        if current(survey.folder, terms_of(survey)) is None:
+        if found is None:
             raise
-    found = current(survey.folder, terms_of(survey))
+    found = current(survey.folder, terms)  # it may have been replaced since
     if found is None:
         raise UsageError(f"{survey.folder} has no index", hint="search with update=True")
-    if problem and found.position != survey.journal.position:
+    if found.position != survey.journal.position:
         missing = survey.journal.position - found.position
         notes.append(f"The latest {missing:,} visits are not indexed: {problem}.")
     return found, notes
@@ -184,7 +191,6 @@ def _notes(generation: Generation, found: Matches, hits: Hits) -> list[str]:
 
 
 def _pages(searcher: Searcher, found: Matches, hits: Hits, importance: FloatArray, weight: float) -> list[FoundPage]:
-    scores = dict(zip(found.rows.tolist(), found.scores.tolist(), strict=True))
     wanted = {form for word in found.words for form in word.stems}
     pages = []
     for number, row in enumerate(hits.rows):
@@ -194,7 +200,7 @@ def _pages(searcher: Searcher, found: Matches, hits: Hits, importance: FloatArra
         explanation = {
             "words": {word.word: _word_part(searcher, row, word) for word in found.words if word.frequency[row]},
             "length": float(searcher.relative[row]),
-            "bm25f": scores[row],
+            "bm25f": float(found.scores[np.searchsorted(found.rows, row)]),
             "relative_words": hits.words[number],
             "importance": None if np.isnan(known) else known,
             "relative_importance": hits.importance[number],

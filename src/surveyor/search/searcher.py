@@ -141,8 +141,7 @@ class Searcher:
         segment, doc = self.segments[int(self.indexed.segment[row])], int(self.indexed.doc[row])
         counts = np.zeros(len(FIELDS), np.int64)
         for term in segment.find(word.stems):
-            docs, places = segment.occurrences(term)
-            counts += np.bincount(places[docs == doc] & 7, minlength=len(FIELDS))
+            counts += np.bincount(segment.places(term, doc) & 7, minlength=len(FIELDS))
         return {name: count for name, count in zip(FIELDS, counts.tolist(), strict=True) if count}
 
     def _stems(self, word: str, language: str) -> tuple[bytes, ...]:

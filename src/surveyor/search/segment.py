@@ -225,6 +225,15 @@ class Segment:
         begin, stop = int(self.place_start[term]), int(self.place_start[term + 1])
         return np.repeat(self.doc[first:end], self.count[first:end]), self.place[begin:stop]
 
+    def places(self, term: int, doc: int) -> Values:
+        """Return the places of a word in one page."""
+        first, end = int(self.term_start[term]), int(self.term_start[term + 1])
+        at = first + int(np.searchsorted(self.doc[first:end], doc))
+        if at == end or self.doc[at] != doc:
+            return self.place[:0]
+        begin = int(self.place_start[term]) + int(self.count[first:at].sum(dtype=np.int64))
+        return self.place[begin : begin + int(self.count[at])]
+
     def texts(self, doc: AnyInt) -> Texts:
         """Return the stored texts of a page."""
         first, end = int(self.text_start[doc]), int(self.text_start[doc + 1])
