@@ -19,6 +19,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -98,14 +99,12 @@ class Fts5:
 
 class Tantivy:
     def build(self, folder: Path, bodies: list[str]) -> None:
-        import tantivy
-
-        self.module: Any = tantivy
-        builder = tantivy.SchemaBuilder()
+        self.module: Any = import_module("tantivy")
+        builder = self.module.SchemaBuilder()
         builder.add_unsigned_field("page", stored=True, indexed=True, fast=True)
         builder.add_text_field("body", tokenizer_name="whitespace")
         (folder / "tantivy").mkdir()
-        self.index: Any = tantivy.Index(builder.build(), str(folder / "tantivy"))
+        self.index: Any = self.module.Index(builder.build(), str(folder / "tantivy"))
         self._add(bodies, 0)
 
     def _add(self, bodies: list[str], first: int) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("tantivy")
+pytest.importorskip("snowballstemmer")
 pytest.importorskip("resiliparse")
 
 import surveyor as sv
@@ -250,6 +250,7 @@ def test_operators_of_other_engines_are_words(survey: Path, query: str) -> None:
     assert time.process_time() - began < 5
 
 
+@pytest.mark.slow
 def test_hostile_texts_are_escaped_and_bounded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     site = Site(tmp_path / "a.survey")
     long = "river" * 100_000
@@ -280,8 +281,8 @@ def test_without_the_extra(survey: Path, monkeypatch: pytest.MonkeyPatch, capsys
     from surveyor.search import words
 
     words._stems.cache_clear()
-    monkeypatch.setitem(sys.modules, "tantivy", None)
+    monkeypatch.setitem(sys.modules, "snowballstemmer", None)
     printed = CommandResult(capsys, "search", str(survey), "river")
     words._stems.cache_clear()
     assert printed.code == 2
-    assert printed.err.splitlines() == ["search needs tantivy", "  hint: pip install 'surveyor[search]'"]
+    assert printed.err.splitlines() == ["search needs snowballstemmer", "  hint: pip install 'surveyor[search]'"]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("tantivy")
+pytest.importorskip("snowballstemmer")
 pytest.importorskip("resiliparse")
 
 import surveyor as sv
@@ -52,6 +52,7 @@ def test_a_page_fetched_during_a_crawl_is_found(tmp_path: Path) -> None:
     assert max(counts) > 0
 
 
+@pytest.mark.slow
 def test_searches_in_threads_of_one_process_agree(tmp_path: Path) -> None:
     place = crawled(tmp_path)
     found: list[list[str]] = []

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("tantivy")
+pytest.importorskip("snowballstemmer")
 pytest.importorskip("resiliparse")
 
 import surveyor as sv
@@ -253,6 +253,7 @@ def test_an_update_indexes_only_what_has_changed(tmp_path: Path, monkeypatch: py
         assert urls_of(survey.search("boat")) == ["guide/copy"]
 
 
+@pytest.mark.slow
 def test_segments_are_merged_and_old_files_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(index, "MOST_SEGMENTS", 3)
     rng, site = np.random.default_rng(1), Site(tmp_path / "a.survey", archive=False)

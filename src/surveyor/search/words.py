@@ -3,7 +3,7 @@
 *Folding*: compatibility forms are replaced, case is folded, and accents of Latin, Greek and Cyrillic letters removed.
 A *word* is a run of letters, digits, marks and underscores. Runs of scripts that put no spaces between words become
 overlapping pairs of characters; a single character stays as it is. All other words are reduced to their stems by
-Snowball, as Tantivy has it. A word is at most `LONGEST` bytes; the rest of a longer one is ignored.
+Snowball. A word is at most `LONGEST` bytes; the rest of a longer one is ignored.
 
     >>> fold("Ärzte in Málaga, ＡＢＣ"), pairs("東京都")
     ('arzte in malaga, abc', ['東京', '京都'])
@@ -139,7 +139,7 @@ class _Stems(dict[str, bytes]):
         self._of = of
 
     def __missing__(self, run: str) -> bytes:
-        stem = self._of(run).encode("utf-8", "replace")[:LONGEST]
+        stem = self._of(run[: 2 * LONGEST]).encode("utf-8", "replace")[:LONGEST]
         if len(self) < MOST_STEMS and len(run) <= LONGEST:
             self[run] = stem
         return stem
@@ -147,14 +147,10 @@ class _Stems(dict[str, bytes]):
 
 @cache
 def _stems(name: str) -> _Stems:
-    tantivy: Any = require_library()
-    if not name:
-        return _Stems(str)
-    builder = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.raw()).filter(tantivy.Filter.stemmer(name))
-    analyzer = builder.build()
-    return _Stems(lambda run: (analyzer.analyze(run[: 2 * LONGEST]) or [run])[0])
+    library: Any = require_library()
+    return _Stems(library.stemmer(name).stemWord if name else str)
 
 
 def require_library() -> Any:
-    """Return Tantivy; raise MissingExtra if it is not installed."""
-    return optional("tantivy", "search", "search")
+    """Return the Snowball stemmers; raise MissingExtra if they are not installed."""
+    return optional("snowballstemmer", "search", "search")
