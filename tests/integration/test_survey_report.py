@@ -305,7 +305,7 @@ def test_open_starts_the_browser(made: Path, tmp_path: Path) -> None:
         (["nowhere.survey"], 4, "nowhere.survey does not exist"),
         ([], 2, "Missing argument 'SURVEY'"),
         (["SURVEY", "--out", "nowhere/report.html"], 2, "nowhere/report.html cannot be written: No such file"),
-        (["SURVEY", "--out", "."], 2, ".: Is a directory"),
+        (["SURVEY", "--out", "."], 2, ". cannot be written: Is a directory"),
     ],
 )
 def test_errors_name_the_problem_and_a_hint(
