@@ -94,6 +94,7 @@ def test_nothing_fetched(capsys: pytest.CaptureFixture[str], pages: Any, why: st
             sv.crawl(url, until="pages=2", out="a.survey", **PYTHON)
         resumed = CommandResult(capsys, "crawl", "a.survey", *QUICK)
         assert (resumed.code, why in resumed.err, Path("a.survey").is_dir()) == (5, True, True)
+        assert ("--again" in resumed.err) == ("http 404" not in resumed.err)  # a page that is gone is not blocked
         assert CommandResult(capsys, "crawl", url, *QUICK, "--out", "b.survey").code == 5
         assert not Path("b.survey").exists()
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from surveyor.config import Settings
     from surveyor.crawler.seed_pages import SeedPages
     from surveyor.crawler.session import Result, Run
+    from surveyor.errors import NothingFetched
     from surveyor.outcome import Outcome
     from surveyor.stopping import Rule
     from surveyor.store.directory import SurveyFolder
@@ -309,13 +310,15 @@ def introduce(
         output.info(f"{known}; after all others, they are fetched, too")
 
 
-def remove_empty(survey: Survey, *, is_new: bool) -> Exception:
+def remove_empty(survey: Survey, *, is_new: bool) -> NothingFetched:
     """Return the error of a crawl that fetched nothing; remove a survey that never had a page."""
     from surveyor.survey.crawl import nothing_fetched
 
     error = nothing_fetched(survey)
     if is_new:
         shutil.rmtree(survey.folder, ignore_errors=True)
+    elif survey.blocked():
+        error.hint += " What failed in an earlier run is requested again with --again only."
     return error
 
 
