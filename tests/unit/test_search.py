@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ pytest.importorskip("resiliparse")
 
 import surveyor as sv
 from search_surveys import HOME, Page, Site, counts_of, oracle, random_pages, scores_of
-from surveyor.search import index
+from surveyor.search import index, search
 from surveyor.search.query import Query, parse
 from surveyor.search.result import SearchResult
 from surveyor.search.words import STEMMERS, fold, pairs, stem, words
@@ -171,6 +172,9 @@ def test_a_misspelt_word_is_replaced_and_reported(small: Path) -> None:
             found = survey.search(misspelt)
             assert found.notes == (f"No page has {misspelt}; showing {right}.",)
             assert found.pages
+        assert survey.search("meeer", language="de").notes == ("No page has meeer; showing meer.",)
+        assert survey.search("meeer", language="en").notes == ("No page has meeer.",)  # no English page has Meer
+        assert survey.search("welcomme", folder="/guide/").notes == ("No page has welcomme.",)
         found = survey.search("zzzzzzzz")
         assert (found.pages, found.notes) == ((), ("No page has zzzzzzzz.",))
         found = survey.search("welcome boat")
@@ -214,9 +218,23 @@ def test_importance_from_opic_and_from_files(small: Path, tmp_path: Path) -> Non
             ({"top": 100_000}, "top"),
             ({"language": "?"}, "language"),
             ({"rank": "best"}, "rank"),
+            ({"top": 2.5}, "top must be a whole number"),
+            ({"host": 3}, "host must be text"),
+            ({"host": "a.example:80"}, "host must be a name without scheme and port"),
+            ({"host": "https://a.example"}, "host must be a name without scheme and port"),
+            ({"folder": "guide"}, "folder must begin with /"),
         ):
             with pytest.raises(sv.UsageError, match=problem):
                 survey.search("meer", **options)
+        extreme = tmp_path / "extreme.csv"
+        extreme.write_text(f"url,share\n{HOME}sea,1e300\n{HOME},5e-324\n{HOME}guide/river,1e-300\n")
+        assert urls_of(survey.search("welcome boat meer", rank="global", ranks=extreme, weight=1))[:2] == [
+            "sea",
+            "guide/river",
+        ]
+        os.mkfifo(tmp_path / "pipe")
+        with pytest.raises(sv.InputError, match="is a pipe"):
+            survey.search("meer", rank="global", ranks=tmp_path / "pipe")
         ranks.write_text("url,share\nhttps://b.example/,0.9\n")
         with pytest.raises(sv.InputError, match="no page of"):
             sv.open(small).search("meer", rank="global", ranks=ranks)
@@ -269,7 +287,43 @@ def test_segments_are_merged_and_old_files_removed(tmp_path: Path, monkeypatch: 
     assert [page.to_dict() for page in again.pages] == [page.to_dict() for page in found.pages]
 
 
-def test_the_data_of_a_deleted_host_leaves_the_index(small: Path, tmp_path: Path) -> None:
+def test_a_long_page_is_indexed_again_from_what_was_indexed(tmp_path: Path) -> None:
+    """Its text is longer than what is indexed; a link text changes, so that it is indexed from what is stored."""
+    words_of = " ".join(f"longest{number:05d}" for number in range(25_000))
+    long = Page("Long", f"{words_of} marker {words_of}", ((HOME, "home"),))
+    site = handmade(tmp_path / "a.survey")
+    with sv.open(site.path) as survey:
+        site.visit({f"{HOME}long": long})
+        before = survey.search("marker longest24999", weight=0)
+        assert urls_of(before) == ["long"]
+        site.visit({HOME: Page("Home", "Welcome.", ((f"{HOME}long", "novel"),))})
+        assert urls_of(survey.search("novel marker")) == ["long"]
+        updated = survey.search("marker longest24999", weight=0.5)
+    shutil.rmtree(site.path / "search")
+    with sv.open(site.path) as survey:
+        fresh = survey.search("marker longest24999", weight=0.5)
+    assert [page.to_dict() for page in updated.pages] == [page.to_dict() for page in fresh.pages]
+
+
+def test_an_index_that_is_replaced_while_it_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    site, real = handmade(tmp_path / "a.survey"), search._generation
+    with sv.open(site.path) as survey:
+        survey.search("river")
+        old = real(survey, search.SearchOptions(), lambda *_: None)
+        site.visit({f"{HOME}more": Page("More", "Another river.", ((HOME, "home"),))})
+        with sv.open(site.path) as other:
+            other.search("river")  # removes the state that the first one has found
+        answers = iter([old])
+        monkeypatch.setattr(search, "_generation", lambda *given: next(answers, None) or real(*given))
+        with sv.open(site.path) as late:
+            found = late.search("river")
+    assert "more" in urls_of(found)
+    assert found.notes == ()
+
+
+def test_the_data_of_a_deleted_host_leaves_the_index(
+    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from surveyor.store.directory import SurveyFolder
 
     copy = tmp_path / "a.survey"
@@ -277,6 +331,14 @@ def test_the_data_of_a_deleted_host_leaves_the_index(small: Path, tmp_path: Path
     with sv.open(copy) as survey:
         assert survey.search("river").pages
     with SurveyFolder.open(copy) as folder:
+        delete = folder.journal.delete_host
+
+        def later(*args: Any) -> None:  # another process searches meanwhile
+            with sv.open(copy) as other:
+                assert other.search("river").pages
+            delete(*args)
+
+        monkeypatch.setattr(folder.journal, "delete_host", later)
         folder.delete_host("a.example")
     assert not (copy / "search").exists()
     with sv.open(copy) as survey:

@@ -31,7 +31,9 @@ from surveyor.store.signed_files import REMOVE, files_of, marks_of, read_signed,
 
 ABOUT = "index.json"
 PURPOSE = "search"
-VERSION = 1  # of the files and of the words in them; increase it when either changes
+TRIES = 5  # of reading an index that other processes replace
+MOST_BYTES = 1 << 20  # of its description that are compared
+VERSION = 2  # of the files and of the words in them; increase it when either changes
 NAME = re.compile(r"(segment|state)-[0-9]{9}")
 
 
@@ -60,6 +62,24 @@ class Generation:
 
 def current(survey: Path, terms: Sequence[str]) -> Generation | None:
     """Return the index of a survey that was built for these terms; None without a valid one of this user."""
+    found = None
+    for _ in range(TRIES):
+        about = _bytes(survey)
+        found = _current(survey, terms)
+        if found is not None or about == _bytes(survey):
+            break  # otherwise another process has published an index meanwhile
+    return found
+
+
+def _bytes(survey: Path) -> bytes:
+    try:
+        with layout.open_inside(survey / layout.SEARCH, ABOUT) as file:
+            return bytes(file.read(MOST_BYTES))
+    except (OSError, SurveyError):
+        return b""
+
+
+def _current(survey: Path, terms: Sequence[str]) -> Generation | None:
     place = survey / layout.SEARCH
     try:
         about = read_signed(place, ABOUT, PURPOSE)

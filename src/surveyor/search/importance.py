@@ -23,7 +23,7 @@ import numpy as np
 from surveyor.arrays import FloatArray
 from surveyor.errors import InputError, UsageError
 from surveyor.graph.formats.ranks import read_ranks
-from surveyor.graph.formats.streams import decompressed
+from surveyor.graph.formats.streams import decompressed, reject_pipe
 from surveyor.store.tabular import unescape_cell
 from surveyor.web.suffixes import Suffixes
 
@@ -34,6 +34,7 @@ Rank = Literal["local", "opic", "global", "domain", "none"]
 RANKS: tuple[Rank, ...] = ("local", "opic", "global", "domain", "none")
 NAMES = ("url", "name", "host", "domain", "node", "page")
 NUMBERS = ("share", "score", "estimate", "rank_score", "value")
+SMALLEST = 5e-324  # above 0
 COMMANDS = {
     "global": "`surveyor community SURVEY --csv --top 1000000 > ranks.csv` estimates them",
     "domain": "`surveyor domains SURVEY --condense --out domains.csv` computes them",
@@ -68,7 +69,7 @@ def importance_of(survey: Survey, rank: Rank, ranks: Path | None = None) -> Floa
 def least_of(importance: FloatArray) -> float:
     """Return what an unknown importance counts as: half of the least known one."""
     known = importance[~np.isnan(importance)]
-    return float(known.min()) / 2 if known.size else 1.0
+    return max(float(known.min()) / 2, SMALLEST) if known.size else 1.0
 
 
 def _from_file(survey: Survey, rank: Rank, path: Path) -> FloatArray:
@@ -92,6 +93,7 @@ def _from_file(survey: Survey, rank: Rank, path: Path) -> FloatArray:
 
 def read_scores(path: Path) -> Iterator[tuple[str, float]]:
     """Yield names and numbers of a file of ranks."""
+    reject_pipe(path, "ranks")
     with decompressed(path) as (file, _):
         first = file.readline(1 << 16).decode("utf-8", "replace")
     if first.startswith("#"):

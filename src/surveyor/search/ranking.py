@@ -59,11 +59,12 @@ def combined(rows: IntArray, words: FloatArray, importance: FloatArray, weight: 
     relative = words / words.max()
     known = np.where(np.isnan(importance), least, importance)
     share = known / known.max()
+    orders = np.log(known) - np.log(known.max())  # no quotient that is too small for a number
     logs = np.zeros(rows.size)
     if weight < 1.0:
         logs += (1.0 - weight) * np.log(relative)
     if weight > 0.0:
-        logs += weight * np.log(share)
+        logs += weight * orders
     order = np.lexsort((rows, -np.round(logs, DIGITS)))
     return Ordered(rows[order], np.exp(logs[order]), relative[order], share[order])
 

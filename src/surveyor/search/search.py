@@ -53,6 +53,17 @@ class SearchOptions:
 
     def __post_init__(self) -> None:
         check_range("weight", self.weight, "[0, 1]", hint="0 is words only, 1 is importance only")
+        for name in ("host", "language", "since", "folder"):
+            if not isinstance(getattr(self, name), str):
+                raise UsageError(
+                    f"{name} must be text, got {getattr(self, name)!r}", hint="for example host='a.example'"
+                )
+        if isinstance(self.top, bool) or not isinstance(self.top, int):
+            raise UsageError(f"top must be a whole number, got {self.top!r}", hint="the default is 10")
+        if "/" in self.host or self.host.count(":") == 1:  # an IPv6 address has more colons
+            raise UsageError(f"host must be a name without scheme and port, got {self.host!r}", hint="as in a.example")
+        if self.folder and not (self.folder.startswith("/") or "://" in self.folder):
+            raise UsageError(f"folder must begin with /, got {self.folder!r}", hint="for example /guide/")
         if not 1 <= self.top <= MOST:
             raise UsageError(f"top must be in [1, {MOST:,}], got {self.top:,}", hint="the default is 10")
         if self.language and not language_code(self.language):
@@ -78,7 +89,14 @@ def search_survey(survey: Survey, words: str, *, progress: ProgressCallback = si
     generation, notes = _generation(survey, chosen, progress)
     opened = _OPENED.get(survey)
     if opened is None or opened.searcher.generation.about != generation.about:
-        opened = _OPENED[survey] = _Opened(Searcher(generation, progress), {})
+        try:
+            opened = _Opened(Searcher(generation, progress), {})
+        except SurveyError:  # another process may have replaced and removed it meanwhile
+            again, notes = _generation(survey, chosen, progress)
+            if again.about == generation.about:
+                raise
+            generation, opened = again, _Opened(Searcher(again, progress), {})
+        _OPENED[survey] = opened
     searcher = opened.searcher
     weight = (0.0 if chosen.rank == "none" else WEIGHT) if chosen.weight is None else chosen.weight
     if chosen.rank == "none" and weight:

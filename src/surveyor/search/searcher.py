@@ -94,8 +94,8 @@ class Searcher:
     def match(self, terms: Terms, chosen: BoolArray | None = None, language: str = "") -> Matches:
         """Return the pages that match; `chosen` are those that filters select."""
         with self._sound():
-            words = tuple(self._word(word, language) for word in terms.words)
             allowed = np.ones(self.pages, np.bool_) if chosen is None else chosen.copy()
+            words = tuple(self._word(word, language, allowed) for word in terms.words)
             instead = {one.instead_of: one.word for one in words if one.instead_of}
             for phrase in terms.phrases:
                 allowed &= self._has_phrase([instead.get(word, word) for word in phrase], language)
@@ -161,22 +161,25 @@ class Searcher:
                 found[own[live]] += weights[live]
         return found
 
-    def _word(self, word: str, language: str) -> Word:
+    def _word(self, word: str, language: str, selected: BoolArray) -> Word:
+        """Return a word; if none of the selected pages has it, one that they have and that differs little."""
         stems = self._stems(word, language)
         frequency = self._frequency(stems)
         instead_of = ""
-        if not frequency.any():
-            near = self._nearest(word)
+        if not frequency[selected].any():
+            near = self._nearest(word, language, selected)
             if near is not None:
                 instead_of, (word, stems, frequency) = word, near
         having = int(np.count_nonzero(frequency))
         return Word(word, stems, frequency, having, idf(self.pages, having), instead_of)
 
-    def _nearest(self, word: str) -> tuple[str, tuple[bytes, ...], FloatArray] | None:
-        """Return the word of most pages that one edit turns a word into, as a page has it."""
+    def _nearest(
+        self, word: str, language: str, selected: BoolArray
+    ) -> tuple[str, tuple[bytes, ...], FloatArray] | None:
+        """Return the word of most of the selected pages that one edit turns a word into, as a page has it."""
         if len(word) < SHORTEST or not word.isalpha():
             return None
-        forms = [form.decode("utf-8", "ignore") for form in self._stems(word, "")]
+        forms = [form.decode("utf-8", "ignore") for form in self._stems(word, language)]
         asked = sorted({one for form in forms for one in _edits(form, self._letters)})
         counts: dict[bytes, int] = {}
         wanted = np.array([one.encode()[:LONGEST] for one in asked], f"S{LONGEST}")
@@ -186,13 +189,14 @@ class Searcher:
             at = np.minimum(np.searchsorted(segment.terms, wanted), segment.terms.size - 1)
             for term in np.unique(at[segment.terms[at] == wanted]).tolist():
                 name = bytes(segment.terms[term])
-                counts[name] = counts.get(name, 0) + int((rows[segment.postings(term)[0]] >= 0).sum())
+                own = rows[segment.postings(term)[0]]
+                counts[name] = counts.get(name, 0) + int(selected[own[own >= 0]].sum())
         alive = {name: count for name, count in counts.items() if count}
         if not alive:
             return None
         best = min(alive, key=lambda name: (-alive[name], name))
         frequency = self._frequency((best,))
-        texts = self.texts(int(np.flatnonzero(frequency)[0]))
+        texts = self.texts(int(np.flatnonzero((frequency > 0) & selected)[0]))
         parts = (part for field in texts.fields() for part in field)
         shown = next(
             (part[one.start : one.end] for part in parts for one in tokens(part, texts.language) if one.word == best),

@@ -31,7 +31,7 @@ from surveyor.web.near_duplicates import SIZE, sketch
 FIELDS = ("title", "anchors", "headings", "body", "url")
 WEIGHTS = (5, 3, 2, 1, 2)  # of an occurrence in each field
 MOST_WORDS = (2_000, 2_000, 2_000, 40_000, 2_000)  # of each field, so that a weighted frequency has 16 bits
-MOST_TEXT = 200_000  # characters of a field that are stored for snippets
+MOST_TEXT = 400_000  # characters of a main text that are indexed and stored
 ARRAYS = {
     "terms": f"S{LONGEST}",
     "term_start": "int64",
@@ -68,7 +68,7 @@ class Texts(NamedTuple):
 
     def packed(self) -> bytes:
         """Return the stored form."""
-        parts = [self.page, self.url, self.language, self.title, self.anchors, self.headings, self.body[:MOST_TEXT]]
+        parts = [self.page, self.url, self.language, self.title, self.anchors, self.headings, self.body]
         return zlib.compress(json.dumps([*parts, self.path], ensure_ascii=False).encode("utf-8", "replace"), 1)
 
     @classmethod
@@ -100,7 +100,8 @@ class Draft:
         self._found = Occurrences({}, [], [], [])
 
     def add(self, texts: Texts) -> None:
-        """Add a page."""
+        """Add a page; what is indexed of it is stored, so that it can be indexed again from that."""
+        texts = texts._replace(body=texts.body[:MOST_TEXT])
         vocabulary, doc, position = self._found.vocabulary, len(self.pages), 0
         for field, parts in enumerate(texts.fields()):
             left = MOST_WORDS[field]

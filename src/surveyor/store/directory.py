@@ -224,12 +224,17 @@ class SurveyFolder:
             self._archive.erase(
                 visit.warc for visit in self.journal.visits() if visit.page in wanted and visit.warc is not None
             )
+        self._discard_derived()
+        self.journal.delete_host(host, pages)
+        self._discard_derived()  # another process may have built it again from what was left in the journal
+        self.note("host_deleted", host=host, pages=len(pages))
+        return len(pages)
+
+    def _discard_derived(self) -> None:
+        """Remove what is made of the journal and can be made again."""
         for derived in (layout.CHECKPOINT, layout.VIEW, layout.SEARCH):
             shutil.rmtree(self.folder / derived, ignore_errors=True)
         published.discard(self.folder)  # it names URLs
-        self.journal.delete_host(host, pages)
-        self.note("host_deleted", host=host, pages=len(pages))
-        return len(pages)
 
     def size(self) -> int:
         """Return the size of the folder on disk in bytes."""
