@@ -251,6 +251,7 @@ LOCAL = [
     must_hold="no connection from any process, although the address would be allowed if the user named it",
 )
 @pytest.mark.parametrize("address", one_in(4, LOCAL))
+@pytest.mark.slow
 def test_private_addresses_are_never_connected_to(address: str, site: str, tmp_path: Path) -> None:
     record = tmp_path / "record.txt"
     variables = user("http://192.0.2.1:1/") | recorded(record)

@@ -182,6 +182,7 @@ def test_limits_hold_whatever_pages_name_as_canonical(path: Path, until: str, de
 
 
 @pytest.mark.parametrize("status", [403, 404, 429, 503])
+@pytest.mark.slow
 def test_a_host_of_canonical_pages_is_left_alone_as_it_asks(path: Path, status: int) -> None:
     client = many(status=status, retry_after=600.0)
     crawled(path, [HOME], client, scope="domain")

@@ -226,6 +226,7 @@ def test_a_log_that_is_torn_anywhere(tmp_path: Path) -> None:
     assert len(lengths) > 10
 
 
+@pytest.mark.slow
 def test_delays_hold_over_a_crash(tmp_path: Path) -> None:
     """Crawl-delay counts from the moment of the resume, as the last request may not be in the journal."""
     web = WebSettings.plain(web=SHAPE, port=80, seeds=2, robots_delay=0.3, crawl_delay=7.0)

@@ -84,6 +84,7 @@ def test_other_commands(capsys: pytest.CaptureFixture[str]) -> None:
         ({**SMALL, "/robots.txt": 500}, "robots.txt could not be fetched"),
     ],
 )
+@pytest.mark.slow
 def test_nothing_fetched(capsys: pytest.CaptureFixture[str], pages: Any, why: str) -> None:
     with served(pages) as url:
         with pytest.raises(sv.NothingFetched, match=why):

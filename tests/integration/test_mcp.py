@@ -143,6 +143,7 @@ INITIALIZE = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo":
 # Crawls
 
 
+@pytest.mark.slow
 def test_a_crawl_within_limits(site: str, home: Path, tmp_path: Path) -> None:
     async def work() -> None:
         words = ["--allow-crawl", "--max-pages", "4", "--max-minutes", "5", "--scope", "host"]

@@ -79,6 +79,7 @@ def test_steps_equal_walks_over_the_true_graph(tmp_path: Path, web: EmbeddedWeb,
         assert by_url(done) == plain_walk(truth, seeds, half, in_links=source, fetches=100)
 
 
+@pytest.mark.slow
 def test_politeness(tmp_path: Path) -> None:
     with running(replace(ROUGH, port=0, gzip=0.5)) as web:
         done = sampled(web, tmp_path / "a.survey")

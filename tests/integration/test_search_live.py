@@ -22,6 +22,7 @@ from loopback import QUICK, linked, served
 pytestmark = pytest.mark.compiled
 
 
+@pytest.mark.slow
 def test_a_page_fetched_during_a_crawl_is_found(tmp_path: Path) -> None:
     pages: dict[str, str | int] = {
         "/": linked(*(f"/p{number}" for number in range(60)), title="Home"),

@@ -93,6 +93,7 @@ def check_index(folder: Path, target: Path) -> set[str]:
     return {line["filename"] for line in lines}
 
 
+@pytest.mark.slow
 def test_responses_of_shards_are_read_through_the_survey(
     crawls: tuple[EmbeddedWeb, Path], survey: Path, tmp_path: Path
 ) -> None:

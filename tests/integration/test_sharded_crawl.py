@@ -114,6 +114,7 @@ def crawl_of(web_and_crawl: tuple[EmbeddedWeb, Path], tmp_path: Path) -> tuple[E
     return web, tmp_path / "web.survey"
 
 
+@pytest.mark.slow
 def test_a_sharded_survey_opens_like_any_other(crawl_of: tuple[EmbeddedWeb, Path]) -> None:
     _, folder = crawl_of
     with sv.open(folder) as survey:

@@ -61,6 +61,7 @@ def scenes(draw: st.DrawFn) -> dict[str, Any]:
 
 @settings(deadline=None, max_examples=60)
 @given(scenes())
+@pytest.mark.slow
 def test_kernels_and_objects_agree_page_for_page(scene: dict[str, Any]) -> None:
     fast, slow = (simulate(strategies=COMPILED, compiled=way, **scene) for way in (True, False))
     for one, other in zip(fast.runs, slow.runs, strict=True):

@@ -323,6 +323,7 @@ def test_wrong_arguments(words: tuple[str, ...], code: int, text: str, capsys: p
     assert (done.code, text in done.err) == (code, True), done.err
 
 
+@pytest.mark.slow
 def test_a_watch_publishes_and_is_paused_and_stopped() -> None:
     log: list[str] = []
     with served(dict(SMALL), log) as site:

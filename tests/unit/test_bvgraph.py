@@ -170,6 +170,7 @@ def expected(lists: Lists) -> Graph:
 
 @quick
 @given(lists=graphs(), encoder=encoders, data=st.data())
+@pytest.mark.slow
 def test_what_is_encoded_is_decoded(tmp_path: Path, lists: Lists, encoder: Encoder, data: st.DataObject) -> None:
     references = data.draw(st.lists(st.integers(0, 9), min_size=len(lists), max_size=len(lists)))
     assert read_graph(save(tmp_path / "g", lists, references, encoder)) == expected(lists)

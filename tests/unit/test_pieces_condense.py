@@ -49,6 +49,7 @@ def assert_same(made: CondensedPieces, graph: Graph, level: Level) -> None:
 
 @given(graphs(), st.tuples(st.integers(1, 5), st.integers(1, 5)), st.integers(0, 99), st.sampled_from(LEVELS))
 @settings(max_examples=20, deadline=None)
+@pytest.mark.slow
 def test_pieces_condense_as_one_graph(tmp_path_factory, graph: Graph, cuts: Any, rng: int, level: Level) -> None:  # type: ignore[no-untyped-def]
     folder = tmp_path_factory.mktemp("pieces")
     graph = with_names(graph, rng, hosts=6)

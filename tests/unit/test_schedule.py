@@ -118,6 +118,7 @@ def test_dropped_and_deferred_pages_are_not_due() -> None:
     assert schedule.forecast(62 * DAY).fresh == 0.0
 
 
+@pytest.mark.slow
 def test_exploration_is_bounded_and_reaches_every_page() -> None:
     schedule = visited(pages=200, explore=0.1)
     weight = np.zeros(200)
