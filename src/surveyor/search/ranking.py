@@ -58,21 +58,20 @@ def combined(rows: IntArray, words: FloatArray, importance: FloatArray, weight: 
         return Ordered(rows, nothing, nothing, nothing)
     relative = words / words.max()
     known = np.where(np.isnan(importance), least, importance)
-    share = known / known.max()
-    orders = np.log(known) - np.log(known.max())  # no quotient that is too small for a number
+    best = known.max()
+    share = known / best
     logs = np.zeros(rows.size)
     if weight < 1.0:
         logs += (1.0 - weight) * np.log(relative)
     if weight > 0.0:
-        logs += weight * orders
+        logs += weight * (np.log(known) - np.log(best))  # the share may be too small for a number
     order = np.lexsort((rows, -np.round(logs, DIGITS)))
     return Ordered(rows[order], np.exp(logs[order]), relative[order], share[order])
 
 
 def first_of_groups(order: IntArray, group: IntArray) -> tuple[BoolArray, IntArray]:
     """Return which of ordered pages are the first of their group, and how many of each group are among them."""
-    groups, first, inverse, counts = np.unique(group[order], return_index=True, return_inverse=True, return_counts=True)
+    _, first, inverse, counts = np.unique(group[order], return_index=True, return_inverse=True, return_counts=True)
     is_first = np.zeros(order.size, np.bool_)
     is_first[first] = True
-    assert groups.size == counts.size  # noqa: S101
     return is_first, counts[inverse]

@@ -221,8 +221,8 @@ async def list_findings(context: Context, survey: str, limit: int, rule: str | N
     chosen = [one for one in result["findings"] if rule is None or one["rule"] == rule]
     columns = ("severity", "rule", "weight", "url", "message", "pages")
     rows = [{name: one[name] for name in columns} for one in chosen[:limit]]
-    web = [f"{one['severity']} {one['rule']} {percent(one['weight'])} {_cut(one['url'])}: {_cut(one['message'])}"
-           for one in rows]  # fmt: skip
+    heads = [f"{one['severity']} {one['rule']} {percent(one['weight'])}" for one in rows]
+    web = [f"{head} {_cut(one['url'])}: {_cut(one['message'])}" for head, one in zip(heads, rows, strict=True)]
     return Reply(
         says=f"{counted(len(chosen), 'finding')} of the check of {survey}, the most severe and important first.",
         data={"survey": survey, "counts": result["counts"], "total": len(chosen), "findings": rows}
