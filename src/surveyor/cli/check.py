@@ -279,7 +279,8 @@ def _print(
     output.lines(text.lines(result, asked["top"]))
     steps = {"resume": resume_command(survey)} if is_stopped else {}
     again = ["surveyor", "check", survey, "--html", "check.html"]
-    steps["sortable report"] = again if is_stopped else current_command("--html", "check.html")
+    if not asked["html"]:
+        steps["sortable report"] = again if is_stopped else current_command("--html", "check.html")
     if "://" in site and not is_stopped:
         steps["after repairs"] = current_command("--fresh", without=("--fresh",))
     broken = next((one for one in result.findings if one.rule == "broken-link" and one.sources), None)
